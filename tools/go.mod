@@ -1,0 +1,3 @@
+module github.com/proofrack/proofrack/tools
+
+go 1.26.8
