@@ -1,0 +1,48 @@
+package msm
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// parallel runs task(worker, i) for every i in 0..tasks-1 on up to workers goroutines, each with its own worker
+// number, and waits for them. After an error no further task starts; the error of the lowest task is returned.
+func parallel(workers, tasks int, task func(worker, i int) error) error {
+	workers = min(workers, tasks)
+	if workers <= 1 {
+		for i := range tasks {
+			if err := task(0, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var (
+		next   atomic.Int64
+		failed atomic.Bool
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		first  error
+		at     int
+	)
+	for w := range workers {
+		wg.Go(func() {
+			for !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= tasks {
+					return
+				}
+				if err := task(w, i); err != nil {
+					failed.Store(true)
+					mu.Lock()
+					if first == nil || i < at {
+						first, at = err, i
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}

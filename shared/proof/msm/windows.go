@@ -1,0 +1,142 @@
+package msm
+
+import (
+	"context"
+	"fmt"
+)
+
+// partsPerWorker is how many tasks each worker gets in a pass, so that none waits long for the last one.
+const partsPerWorker = 6
+
+// segmentsMax is how many running sums advance side by side in the reduction of a window.
+const segmentsMax = batchMax
+
+// pass adds the pending points to the buckets. At the first pass the window size is picked for n full scalars.
+func (a *accumulator[A, J, P]) pass(ctx context.Context, n int) error {
+	pending := int(a.pending.Load())
+	if pending == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("add points to buckets: %w", err)
+	}
+	if a.buckets == nil {
+		a.open(n)
+	}
+	windows := windowCount(a.bits)
+	if len(a.digits) < windows*pending {
+		a.digits = make([]int32, windows*pending)
+	}
+	a.recodeAll(pending)
+	parts := a.parts(windows)
+	err := parallel(len(a.workers), windows*parts, func(w, task int) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("add points to buckets: %w", err)
+		}
+		a.fill(a.workers[w].buckets, task/parts, task%parts, parts, pending)
+		return nil
+	})
+	a.pending.Store(0)
+	return err
+}
+
+// open makes the buckets.
+func (a *accumulator[A, J, P]) open(n int) {
+	k := a.workers[0].kernel
+	a.bits = a.config.windowBits(n, k.pointBytes())
+	a.buckets = make([]*setOf, windowCount(a.bits))
+	for w := range a.buckets {
+		a.buckets[w] = newSet(k, 1<<(a.bits-1))
+	}
+}
+
+// parts is in how many ranges the buckets of a window are split: a power of two that leaves at least 64 buckets, the
+// occupancy marks of which share no word.
+func (a *accumulator[A, J, P]) parts(windows int) int {
+	parts := 1
+	for windows*parts < partsPerWorker*len(a.workers) && 1<<(a.bits-1)/(2*parts) >= 64 && len(a.workers) > 1 {
+		parts *= 2
+	}
+	return parts
+}
+
+func (a *accumulator[A, J, P]) recodeAll(n int) {
+	r := order()
+	const step = 4096
+	// No task fails.
+	_ = parallel(len(a.workers), (n+step-1)/step, func(_, task int) error {
+		for i := task * step; i < min(n, (task+1)*step); i++ {
+			recode(a.digits[i:], n, &a.scalars[i], a.bits, &r)
+		}
+		return nil
+	})
+}
+
+// fill adds the first n pending points to one part of the buckets of window w.
+func (a *accumulator[A, J, P]) fill(b *bucketer[A], w, part, parts, n int) {
+	count := 1 << (a.bits - 1) / parts
+	base := part * count
+	b.begin(a.buckets[w], base, count, a.points)
+	for i, d := range a.digits[w*n : (w+1)*n] {
+		src := uint32(i)
+		if d < 0 {
+			d, src = -d, src|negative
+		}
+		if bucket := uint32(d) - 1; bucket-uint32(base) < uint32(count) { // false for d = 0
+			b.push(bucket, src)
+		}
+	}
+	b.end()
+}
+
+// reduce returns the sum of each window: bucket i counts i+1 times.
+func (a *accumulator[A, J, P]) reduce(ctx context.Context) ([]J, error) {
+	sums := make([]J, len(a.buckets))
+	err := parallel(len(a.workers), len(a.buckets), func(w, i int) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("reduce buckets: %w", err)
+		}
+		sums[i] = reduceWindow[A, J, P](a.workers[w], a.buckets[i])
+		return nil
+	})
+	return sums, err
+}
+
+// reduceWindow splits the buckets into segments of equal length and takes one bucket of every segment at a time,
+// from the top: run[j] is the sum of the buckets of segment j so far, sum[j] the sum of those running sums. In the
+// end sum[j] counts each bucket by its place in the segment, from 1; the places before the segment are added as
+// (j length) run[j].
+func reduceWindow[A, J any, P jacobian[A, J]](w *worker[A], buckets *setOf) J {
+	segments := min(segmentsMax, max(1, buckets.len()/8))
+	length := buckets.len() / segments
+	run, sum := newSet(w.kernel, segments), newSet(w.kernel, segments)
+	for k := length - 1; k >= 0; k-- {
+		w.adder.between(run, buckets.store)
+		for j := range segments {
+			if at := uint32(j*length + k); buckets.has(at) {
+				w.adder.push(uint32(j), at)
+			}
+		}
+		w.adder.flush()
+		w.adder.between(sum, run.store)
+		for j := range segments {
+			if run.has(uint32(j)) {
+				w.adder.push(uint32(j), uint32(j))
+			}
+		}
+		w.adder.flush()
+	}
+	var running, total J
+	for j := segments - 1; j >= 1; j-- {
+		if run.has(uint32(j)) {
+			p := w.kernel.affine(run.store, j)
+			P(&running).AddMixed(&p)
+		}
+		P(&total).AddAssign(&running)
+	}
+	for l := length; l > 1; l /= 2 {
+		P(&total).DoubleAssign()
+	}
+	addSet[A, J, P](&total, w.kernel, sum)
+	return total
+}
