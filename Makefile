@@ -1,0 +1,70 @@
+# proofrack. `make help` lists what there is.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Every module of the workspace, as package patterns.
+MODULES = $(shell go list -m)
+PACKAGES = $(addsuffix /...,$(MODULES))
+
+# Where long tests and the demo keep large files.
+SCRATCH ?= scratch
+FUZZTIME ?= 30s
+BENCH ?= .
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+
+.PHONY: build
+build: ## build bin/proofrack
+	mkdir -p bin
+	go build -trimpath -o bin/proofrack ./cli
+
+.PHONY: demo
+demo: build ## seal a 2 KiB sector, make development parameters, prove and verify it
+	./docs/demo.sh bin/proofrack $(SCRATCH)/demo
+
+.PHONY: test
+test: ## run every package's tests, and one real 2 KiB sector end to end
+	go test -timeout 15m $(PACKAGES)
+
+.PHONY: test-long
+test-long: ## also the tests that take minutes (build tag long)
+	go test -tags long -timeout 240m -p 1 -v -run 'Long' $(PACKAGES)
+	go test -tags long -timeout 60m $(PACKAGES)
+
+.PHONY: test-huge
+test-huge: ## prove one full 32 GiB partition (build tag huge; hours, 60 GB of disk, 18 GiB of memory)
+	PROOFRACK_SCRATCH=$(abspath $(SCRATCH)) go test -tags huge -timeout 600m -p 1 -v -run 'Huge' $(PACKAGES)
+
+.PHONY: check
+check: ## linters and house style
+	@unformatted=$$(gofmt -s -l $$(go list -m -f '{{.Dir}}')); \
+	if [ -n "$$unformatted" ]; then echo "gofmt -s is needed on:"; echo "$$unformatted"; exit 1; fi
+	go vet $(PACKAGES)
+	go vet -tags 'long huge' $(PACKAGES)
+	cd tools && go run ./tidy
+	cd tools && go tool staticcheck $(PACKAGES)
+	cd tools && go tool go-errorlint $(PACKAGES)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@go test -list '^Fuzz' $(PACKAGES) | awk '/^Fuzz/ { t[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' | \
+	while read -r package target; do \
+		echo "== $$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
+	done
+
+.PHONY: bench
+bench: build ## measure synthesis and proving (the recipes of docs/bench)
+	./docs/bench/run.sh bin/proofrack $(SCRATCH)/bench
+
+.PHONY: bench-go
+bench-go: ## run every Go benchmark once
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x $(PACKAGES)
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf bin $(SCRATCH)
