@@ -190,3 +190,13 @@ func (c Config) ChallengesPerPartition() int {
 
 // InputCount is the number of public inputs of one proof, without the leading ONE: 39 or 327.
 func (c Config) InputCount() int { return inputsShared + inputsPerChallenge*c.ChallengesPerPartition() }
+
+// RegisteredProof is the registered proof with exactly this configuration, or Unregistered.
+func (c Config) RegisteredProof() RegisteredProof {
+	for number := range RegisteredProof(RegisteredProofCount) {
+		if number.Config() == c {
+			return number
+		}
+	}
+	return Unregistered
+}

@@ -57,6 +57,13 @@ func TestRegisteredProofNamesRoundTrip(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			t.Errorf("validate %s: %v", number, err)
 		}
+		if got := c.RegisteredProof(); got != number {
+			t.Errorf("configuration of %s belongs to %s", number, got)
+		}
+		c.PoRepID[31]++
+		if got := c.RegisteredProof(); got != Unregistered {
+			t.Errorf("configuration with foreign porep id belongs to %s", got)
+		}
 		if c.PartitionCount()*c.ChallengesPerPartition() < c.ChallengesMin() {
 			t.Errorf("%s: too few challenges", number)
 		}
