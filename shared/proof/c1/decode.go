@@ -117,7 +117,7 @@ func (d *decoder) members(what string, names []string, take func(i int) bool) (s
 	}
 	d.pos++
 	expected := 0
-	for first := true; d.next('}', first, "in the object"); first = false {
+	for first := true; d.next('}', first, "the object"); first = false {
 		start := d.offset()
 		key := d.text("a key")
 		i := findKey(names, expected, key)
@@ -208,7 +208,7 @@ func (d *decoder) list(count int, what string, take func(i int)) {
 	start := d.offset()
 	d.pos++
 	i := 0
-	for ; d.next(']', i == 0, "in a list of "+what); i++ {
+	for ; d.next(']', i == 0, what); i++ {
 		if i == count {
 			d.fail("more than %d %s", count, what)
 			return

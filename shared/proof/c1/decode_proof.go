@@ -97,7 +97,7 @@ func (d *decoder) merkle(m *MerkleProof, dataTree bool) {
 		if dataTree {
 			variant = "Single"
 		}
-		d.object("an object with the key "+variant, []string{variant}, func(int) {
+		d.object("an object with one key, the kind of path", []string{variant}, func(int) {
 			switch {
 			case dataTree:
 				d.single(m, d.shape.dataPath, 2)

@@ -212,7 +212,7 @@ func (d *decoder) vanillaProofs() {
 	}
 	d.pos++
 	d.tagOffset = d.offset()
-	if !d.next('}', true, "in vanilla_proofs") {
+	if !d.next('}', true, "vanilla_proofs") {
 		d.fail("no key, want the size's tag such as StackedDrg32GiBV1")
 		return
 	}
@@ -230,7 +230,7 @@ func (d *decoder) vanillaProofs() {
 	d.path = append(d.path, step{key: tagOf(size)})
 	d.partitions()
 	d.path = d.path[:len(d.path)-1]
-	if d.next('}', false, "in vanilla_proofs") {
+	if d.next('}', false, "vanilla_proofs") {
 		d.fail("a second key, want one tag only")
 	}
 }
@@ -244,7 +244,7 @@ func (d *decoder) partitions() {
 	}
 	out := d.input.Output
 	d.openList("a list of partitions")
-	for i := 0; d.next(']', i == 0, "in the list of partitions"); i++ {
+	for i := 0; d.next(']', i == 0, "the list of partitions"); i++ {
 		if i == limit {
 			d.fail("more than %d partitions", limit)
 			return
@@ -265,7 +265,7 @@ func (d *decoder) challenges() []Proof {
 	want := d.shape.challenges
 	outerStart := d.fieldStart
 	var proofs []Proof
-	for i := 0; d.next(']', i == 0, "in the list of challenges"); i++ {
+	for i := 0; d.next(']', i == 0, "the list of challenges"); i++ {
 		if i == want {
 			d.fail("more than %d challenges", want)
 			return nil

@@ -58,8 +58,8 @@ type LabelProof struct {
 	Node       uint64
 }
 
-// MerkleProof is a path from a leaf to a root. Base is never empty; Sub and Top have at most one element and are empty in
-// trees without that level, Top also where Sub is.
+// MerkleProof is a path from a leaf to a root. Base is never empty; Sub and Top have at most one element and are empty
+// in trees without that level, Top also where Sub is.
 type MerkleProof struct {
 	Root, Leaf     [32]byte
 	Base, Sub, Top []PathElement

@@ -52,7 +52,7 @@ func (s *scanner) hashSlowly(dst *[32]byte) {
 	start := s.offset()
 	s.pos++
 	count := 0
-	for s.next(']', count == 0, "in a list of 32 integers") {
+	for s.next(']', count == 0, "a list of 32 integers") {
 		if count == len(dst) {
 			s.fail("list of more than 32 integers, want 32")
 			return

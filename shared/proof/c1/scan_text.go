@@ -155,7 +155,7 @@ func (s *scanner) skipValue(depth int) {
 // skipMembers passes over the rest of an object or a list whose opening byte has been taken.
 func (s *scanner) skipMembers(opening byte, depth int) {
 	closing := opening + 2
-	for first := true; s.next(closing, first, "inside an unknown field"); first = false {
+	for first := true; s.next(closing, first, "an unknown field"); first = false {
 		if opening == '{' {
 			if got := s.peek(); got != '"' {
 				s.unexpected(got, "a key")

@@ -170,7 +170,7 @@ func (s *scanner) describe(got byte) string {
 }
 
 // next tells whether another member or element follows: it takes ',' and says true, or takes the closing byte and says
-// false. first is for the place right behind the opening byte.
+// false. first is for the place right behind the opening byte; inside names the members for an error.
 func (s *scanner) next(closing byte, first bool, inside string) bool {
 	got := s.peek()
 	switch {
@@ -184,13 +184,13 @@ func (s *scanner) next(closing byte, first bool, inside string) bool {
 		if got = s.peek(); got != closing {
 			return s.err == nil
 		}
-		s.fail("comma before %q %s", closing, inside)
+		s.fail("comma before %q in %s", closing, inside)
 		return false
 	}
 	if first {
-		s.unexpected(got, "a value "+inside)
+		s.unexpected(got, "a value in "+inside)
 	} else {
-		s.unexpected(got, "',' or "+strconv.QuoteRune(rune(closing))+" "+inside)
+		s.unexpected(got, "',' or "+strconv.QuoteRune(rune(closing))+" in "+inside)
 	}
 	return false
 }
