@@ -30,11 +30,20 @@ func g2Group() group[bls12381.G2Affine, bls12381.G2Jac, *bls12381.G2Jac] {
 	}
 }
 
+// Vectorised reports whether this CPU runs the vector arithmetic, so that Config.Portable makes a difference.
+func Vectorised() bool { return vectorSupported() }
+
 func newG1Kernel(portable bool) kernel[bls12381.G1Affine] {
+	if !portable && vectorSupported() {
+		return newVectorG1()
+	}
 	return newPortable[bls12381.G1Affine, fp.Element, *fp.Element](g1Codec())
 }
 
 func newG2Kernel(portable bool) kernel[bls12381.G2Affine] {
+	if !portable && vectorSupported() {
+		return newVectorG2()
+	}
 	return newPortable[bls12381.G2Affine, bls12381.E2, *bls12381.E2](g2Codec())
 }
 
