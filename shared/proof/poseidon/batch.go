@@ -19,8 +19,8 @@ type lane [batchLanes]fr.Element
 // wideState is the state of batchLanes hashes, element by element.
 type wideState [maxWidth]lane
 
-// HashMany writes to dst[k] the hash of inputs[k·arity … k·arity+arity−1] for every k. It computes several hashes side by
-// side, which takes less than half the time of as many calls of Hash where the processor has 512-bit vectors, and
+// HashMany writes to dst[k] the hash of inputs[k·arity … k·arity+arity−1] for every k. It computes several hashes side
+// by side, which takes less than half the time of as many calls of Hash where the processor has 512-bit vectors, and
 // allocates nothing. dst may not overlap inputs. It panics unless arity is supported and len(inputs) = arity·len(dst).
 func HashMany(dst, inputs []fr.Element, arity int) {
 	p := Of(arity)

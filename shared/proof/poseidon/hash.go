@@ -12,8 +12,8 @@ const maxWidth = 12
 // state holds up to maxWidth elements; the first Width are in use.
 type state [maxWidth]fr.Element
 
-// Hash is the Poseidon hash of 2, 4, 8 or 11 field elements. It allocates nothing, keeps inputs unchanged, and panics for
-// any other number of inputs.
+// Hash is the Poseidon hash of 2, 4, 8 or 11 field elements. It allocates nothing, keeps inputs unchanged, and panics
+// for any other number of inputs.
 func Hash(inputs []fr.Element) fr.Element {
 	return Of(len(inputs)).Hash(inputs)
 }

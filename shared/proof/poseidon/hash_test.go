@@ -31,8 +31,8 @@ func TestHashEqualsPublishedVectors(t *testing.T) {
 	}
 }
 
-// textbook is the definition without any compression: raw constants before every S-box layer and the MDS matrix in every
-// round.
+// textbook is the definition without any compression: raw constants before every S-box layer and the MDS matrix in
+// every round.
 func textbook(p *Params, raw, inputs []fr.Element) fr.Element {
 	s := append([]fr.Element{p.Tag}, inputs...)
 	for round := range p.FullRounds + p.PartialRounds {

@@ -22,8 +22,8 @@ func newChacha8(key *[32]byte) chacha8 {
 	return c
 }
 
-// next is the next u64: two consecutive output words, the low one first. Blocks hold an even number of words, so a value
-// never spans two.
+// next is the next u64: two consecutive output words, the low one first. Blocks hold an even number of words, so a
+// value never spans two.
 func (c *chacha8) next() uint64 {
 	if c.used == len(c.words) {
 		c.block()

@@ -15,8 +15,8 @@ func GraphIdentifier(nodes uint64) string {
 		"drgraph::BucketGraph{size: %d; degree: %d; hasher: poseidon_hasher} }", ExpDegree, nodes, DRGDegree)
 }
 
-// CircuitIdentifier is the text whose hash names the parameter files of a sector size (c2-circuit.md 7.1). It depends on
-// the size alone: all proof families share one circuit.
+// CircuitIdentifier is the text whose hash names the parameter files of a sector size (c2-circuit.md 7.1). It depends
+// on the size alone: all proof families share one circuit.
 func CircuitIdentifier(size SectorSize) string {
 	challenges := Config{Size: size}.ChallengesPerPartition()
 	return fmt.Sprintf("layered_drgporep::PublicParams{ graph: %s, challenges: LayerChallenges { layers: %d, "+

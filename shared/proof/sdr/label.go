@@ -50,9 +50,9 @@ func (l *Labeler) Label(layer uint32, node uint64, parents ...[][32]byte) [32]by
 	return label
 }
 
-// LabelLayer computes a whole layer: out has one label per node of the graph, and below holds the layer below, empty for
-// layer 1. It returns early, leaving out incomplete, when proceed gives false; proceed is asked every 4096 nodes with
-// the number of labels done and may be nil.
+// LabelLayer computes a whole layer: out has one label per node of the graph, and below holds the layer below, empty
+// for layer 1. It returns early, leaving out incomplete, when proceed gives false; proceed is asked every 4096 nodes
+// with the number of labels done and may be nil.
 func LabelLayer(g *Graph, replicaID *[32]byte, layer uint32, below, out [][32]byte, proceed func(done int) bool) {
 	const askEvery = 4096
 	if uint64(len(out)) != g.Nodes() || layer > 1 && len(below) != len(out) {

@@ -79,27 +79,5 @@ func Root(leaf *fr.Element, path []Step) fr.Element {
 	return node
 }
 
-// Roots computes many paths of one shape side by side: it writes to nodes[k], which holds the leaf of paths[k], the root
-// of paths[k]. That takes less than half the time of as many calls of Root.
-func Roots(nodes []fr.Element, paths [][]Step) {
-	if len(nodes) != len(paths) {
-		panic(fmt.Sprintf("sdr: %d leaves for %d paths", len(nodes), len(paths)))
-	}
-	if len(paths) == 0 {
-		return
-	}
-	var inputs []fr.Element
-	parents := make([]fr.Element, len(nodes))
-	for level := range paths[0] {
-		arity := paths[0][level].Arity()
-		inputs = append(inputs[:0], make([]fr.Element, arity*len(nodes))...)
-		for k := range paths {
-			paths[k][level].Children(inputs[k*arity:(k+1)*arity], &nodes[k])
-		}
-		poseidon.HashMany(parents, inputs, arity)
-		copy(nodes, parents)
-	}
-}
-
 // CommR is the commitment to both Poseidon trees, Poseidon-2(comm_c, comm_r_last).
 func CommR(commC, commRLast *fr.Element) fr.Element { return poseidon.Hash2(commC, commRLast) }

@@ -59,8 +59,8 @@ func (s *Sector) Challenges(partition int) []uint64 {
 }
 
 // PublicInputs gives the public inputs of one partition in order, without the leading ONE (c2-formats.md 2.3): replica
-// id, comm_d, comm_r, and per challenge its node, its 14 parents, and its node three times. It panics when the partition
-// is not below the configuration's PartitionCount.
+// id, comm_d, comm_r, and per challenge its node, its 14 parents, and its node three times. It panics when the
+// partition is not below the configuration's PartitionCount.
 func (s *Sector) PublicInputs(partition int) ([]fr.Element, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err

@@ -155,8 +155,8 @@ func TestPublicInputsOfTheForeign2KiBProof(t *testing.T) {
 	if got := hex.EncodeToString(replicaID[:]); got != wantID {
 		t.Errorf("replica id = %s, want %s", got, wantID)
 	}
-	// The fixture's node_inputs and c2-formats.md 6.2 have 56 in the fifth place. No DRG parent lies above its node, and
-	// the proof verifies with 36 and fails with 56.
+	// The fixture's node_inputs and c2-formats.md 6.2 have 56 in the fifth place. No DRG parent lies above its node,
+	// and the proof verifies with 36 and fails with 56.
 	want := []uint64{
 		37, 36, 31, 35, 36, 11, 36, 20, 54, 46, 50, 16, 17, 9, 27, 37, 37, 37,
 		29, 28, 27, 28, 27, 11, 28, 14, 21, 31, 58, 41, 12, 62, 55, 29, 29, 29,

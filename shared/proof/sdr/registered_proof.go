@@ -19,6 +19,9 @@ const (
 // ErrRegisteredProof says that a name or number is no registered proof.
 var ErrRegisteredProof = errors.New("unknown registered proof")
 
+// ErrConfig says that API version and proof family are unknown or do not go together.
+var ErrConfig = errors.New("impossible proof configuration")
+
 // APIVersion is the version of the proofs interface; it decides the graph.
 type APIVersion uint8
 
@@ -147,9 +150,9 @@ func (c Config) Validate() error {
 	case !c.Size.Valid():
 		return fmt.Errorf("check sector size %d: %w", uint64(c.Size), ErrSectorSize)
 	case c.Version > APIVersion1_2:
-		return fmt.Errorf("check api version %d: %w", c.Version, ErrRegisteredProof)
+		return fmt.Errorf("check api version %d: %w", c.Version, ErrConfig)
 	case c.Family > NonInteractive, c.Family != Interactive && c.Version < APIVersion1_2:
-		return fmt.Errorf("check %s proof with api %s: %w", c.Family, c.Version, ErrRegisteredProof)
+		return fmt.Errorf("check %s proof with api %s: %w", c.Family, c.Version, ErrConfig)
 	}
 	return nil
 }

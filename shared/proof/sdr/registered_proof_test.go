@@ -1,11 +1,14 @@
 package sdr
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func TestRegisteredProofTable(t *testing.T) {
@@ -68,7 +71,9 @@ func TestRegisteredProofNamesRoundTrip(t *testing.T) {
 			t.Errorf("%s: too few challenges", number)
 		}
 	}
-	for _, name := range []string{"", "StackedDrg4KiBV1", "StackedDrg2KiBV2", "stackedDrg2KiBV1", "unregistered proof -1"} {
+	for _, name := range []string{
+		"", "StackedDrg4KiBV1", "StackedDrg2KiBV2", "stackedDrg2KiBV1", "unregistered proof -1",
+	} {
 		if _, err := ParseRegisteredProof(name); !errors.Is(err, ErrRegisteredProof) {
 			t.Errorf("parse %q: %v, want ErrRegisteredProof", name, err)
 		}
@@ -80,15 +85,17 @@ func TestRegisteredProofNamesRoundTrip(t *testing.T) {
 
 func TestConfigValidation(t *testing.T) {
 	t.Parallel()
+	if err := (Config{Size: 3 << 10, Version: APIVersion1_1}).Validate(); !errors.Is(err, ErrSectorSize) {
+		t.Errorf("size of 3 KiB: %v, want ErrSectorSize", err)
+	}
 	for name, c := range map[string]Config{
-		"size":                     {Size: 3 << 10, Version: APIVersion1_1},
 		"version":                  {Size: Size2KiB, Version: 3},
 		"family":                   {Size: Size2KiB, Version: APIVersion1_2, Family: 3},
 		"synthetic before 1.2":     {Size: Size2KiB, Version: APIVersion1_1, Family: Synthetic},
 		"non-interactive with 1.0": {Size: Size2KiB, Version: APIVersion1_0, Family: NonInteractive},
 	} {
-		if err := c.Validate(); err == nil {
-			t.Errorf("%s: accepted", name)
+		if err := c.Validate(); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: %v, want ErrConfig", name, err)
 		}
 	}
 }
@@ -156,6 +163,21 @@ func TestParamsNamesArePublished(t *testing.T) {
 	if got := CircuitIdentifier(Size32GiB); got != want {
 		t.Errorf("identifier = %s, want %s", got, want)
 	}
+}
+
+func TestMinerSpellingsRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		miner := rapid.Uint64Range(0, math.MaxInt64).Draw(t, "miner")
+		text := rapid.SampledFrom([]string{"", "f0", "t0"}).Draw(t, "prefix") + strconv.FormatUint(miner, 10)
+		if got, err := ParseMiner(text); err != nil || got != miner {
+			t.Fatalf("parse %q = %d, %v", text, got, err)
+		}
+		id := ProverID(miner)
+		if got, n := binary.Uvarint(id[:]); got != miner || n <= 0 {
+			t.Fatalf("prover id %x of %d reads as %d", id, miner, got)
+		}
+	})
 }
 
 func TestMinerIDs(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/seal/sealtest"
 )
 
+// claim is whose sectors these tests seal.
+func claim() c1.Claim { return c1.Claim{ProverID: sdr.ProverID(1000), SectorNumber: 4243} }
+
 // sealSector seals one sector of miner 1000 and gives what its public inputs follow from.
 func sealSector(t *testing.T, config sdr.Config, text string) (*c1.Output, sdr.Sector) {
 	t.Helper()
@@ -49,6 +52,11 @@ func TestSealedSectorsSatisfyEveryRelation(t *testing.T) {
 			if registered := output.RegisteredProof.Valid(); registered != (err == nil) {
 				t.Errorf("write: %v; registered: %t", err, registered)
 			}
+			if output.RegisteredProof.Valid() {
+				if err := c1.Check(output, claim()); err != nil {
+					t.Errorf("check before proving: %v", err)
+				}
+			}
 		})
 	}
 }
@@ -66,7 +74,8 @@ func TestSealingIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestVerifyNoticesEveryChange(t *testing.T) {
+// TestEveryChangeIsNoticed holds the naive verifier and the check before proving against each other.
+func TestEveryChangeIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*c1.Output){
 		"replica id":      func(o *c1.Output) { o.ReplicaID[0] ^= 1 },
@@ -92,6 +101,9 @@ func TestVerifyNoticesEveryChange(t *testing.T) {
 		change(output)
 		if err := sealtest.Verify(output, &sector); !errors.Is(err, sealtest.ErrRelation) {
 			t.Errorf("%s: %v, want ErrRelation", name, err)
+		}
+		if err := c1.Check(output, claim()); err == nil {
+			t.Errorf("%s: the check before proving accepts it", name)
 		}
 	}
 }

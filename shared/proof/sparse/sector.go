@@ -18,9 +18,9 @@ import (
 // ErrFamily says that a proof family's challenges depend on comm_r.
 var ErrFamily = errors.New("only interactive proofs can be sparse")
 
-// Make gives the Commit-Phase-1 output of a sparse sector, any valid size, interactive only. The same request gives the
-// same output everywhere; request.DataSeed decides data, free labels and free tree nodes. At 32 GiB it takes a second or
-// two and 50 MB. It fails for invalid requests and other families, and when ctx ends.
+// Make gives the Commit-Phase-1 output of a sparse sector, any valid size, interactive only. The same request gives
+// the same output everywhere; request.DataSeed decides data, free labels and free tree nodes. At 32 GiB it takes a
+// second or two and 50 MB. It fails for invalid requests and other families, and when ctx ends.
 func Make(ctx context.Context, request *seal.Request) (*c1.Output, error) {
 	config := request.Config
 	if err := config.Validate(); err != nil {

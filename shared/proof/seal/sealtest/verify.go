@@ -25,7 +25,8 @@ func Verify(output *c1.Output, sector *sdr.Sector) error {
 	for k, partition := range output.VanillaProofs {
 		challenges := sector.Challenges(k)
 		if len(partition) != len(challenges) {
-			return fmt.Errorf("partition %d has %d challenges, want %d: %w", k, len(partition), len(challenges), ErrRelation)
+			return fmt.Errorf("partition %d has %d challenges, want %d: %w", k, len(partition), len(challenges),
+				ErrRelation)
 		}
 		for i, challenge := range challenges {
 			if err := v.proof(&partition[i], challenge); err != nil {
