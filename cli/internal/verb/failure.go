@@ -1,0 +1,118 @@
+package verb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/proofrack/proofrack/shared/proof/c1"
+)
+
+// kind says what sort of failure ended a verb; it decides the exit code.
+type kind string
+
+// The kinds; their exit codes are in doc.go.
+const (
+	internalFault kind = "internal"
+	usage         kind = "usage"
+	badInput      kind = "bad input"
+	notVerified   kind = "not verified"
+	noParams      kind = "parameters missing"
+	badParams     kind = "parameters wrong"
+	noRoom        kind = "no room"
+	interrupted   kind = "interrupted"
+)
+
+// exitCode is the process's answer for a kind.
+func (k kind) exitCode() int {
+	switch k {
+	case usage:
+		return 2
+	case badInput:
+		return 3
+	case notVerified:
+		return 4
+	case noParams:
+		return 5
+	case badParams:
+		return 6
+	case noRoom:
+		return 7
+	case interrupted:
+		return 130
+	case internalFault:
+	}
+	return 1
+}
+
+// failure is an error with its kind and, where there is one, the remedy.
+type failure struct {
+	kind kind
+	err  error
+	hint string
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// fail makes a failure with a remedy, which may be empty.
+func fail(k kind, hint, format string, args ...any) error {
+	return &failure{kind: k, err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// misuse is a usage failure without a remedy beyond its text.
+func misuse(format string, args ...any) error { return fail(usage, "", format, args...) }
+
+// classify finds the kind of any error.
+func classify(err error) *failure {
+	var f *failure
+	var input *c1.InputError
+	switch {
+	case errors.As(err, &f):
+		return &failure{kind: f.kind, err: err, hint: f.hint}
+	case errors.Is(err, context.Canceled):
+		return &failure{kind: interrupted, err: errors.New("interrupted; nothing was written")}
+	case errors.As(err, &input):
+		return &failure{kind: badInput, err: err}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &failure{kind: noRoom, err: err, hint: "free some space or choose another folder; nothing was left behind"}
+	case errors.Is(err, syscall.ENOMEM):
+		return &failure{kind: noRoom, err: err}
+	}
+	return &failure{kind: internalFault, err: err}
+}
+
+// reportFailure writes the one line about an error and gives the exit code.
+func reportFailure(w io.Writer, asJSON bool, err error) int {
+	f := classify(err)
+	message := oneLine(f.err.Error())
+	if asJSON {
+		line, marshalErr := json.Marshal(map[string]any{
+			"error": map[string]any{"kind": f.kind, "message": message, "hint": f.hint, "exit_code": f.kind.exitCode()},
+		})
+		if marshalErr == nil {
+			fmt.Fprintf(w, "%s\n", line)
+		}
+		return f.kind.exitCode()
+	}
+	if f.hint != "" {
+		message += "; " + f.hint
+	}
+	fmt.Fprintf(w, "proofrack: %s\n", message)
+	return f.kind.exitCode()
+}
+
+// oneLine makes a text harmless on a terminal: control characters, line breaks among them, become spaces.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, text)
+}

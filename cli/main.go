@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/proofrack/proofrack/cli/internal/verb"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+// run ends at the first interrupt with everything half-made removed; a second one kills as usual.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return verb.Run(ctx, os.Args[1:], verb.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test program stand in for proofrack in scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"proofrack": func() { os.Exit(run()) },
+	})
+}
+
+// TestScripts runs testdata/script/*.txtar. Beside the usual commands there are those of scriptCommands; the condition
+// [fixtures] holds where the folder shared/fixtures lies beside the checkout, whose path is then in $FIXTURES.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	fixtures := findFixtures(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("FIXTURES", fixtures)
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			return name == "fixtures" && fixtures != "", nil
+		},
+		Cmds:                scriptCommands(),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// findFixtures gives the folder shared/fixtures beside the checkout, or an empty text.
+func findFixtures(t *testing.T) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.work")); err == nil {
+			break
+		}
+		if folder == filepath.Dir(folder) {
+			t.Fatal("no go.work in any parent folder")
+		}
+		folder = filepath.Dir(folder)
+	}
+	fixtures := filepath.Join(filepath.Dir(folder), "shared", "fixtures")
+	if _, err := os.Stat(fixtures); err != nil {
+		t.Logf("scripts that need data from beside the checkout are skipped: %v", err)
+		return ""
+	}
+	return fixtures
+}
