@@ -26,3 +26,19 @@ func (p Position) DomainBits() int {
 	}
 	return bits
 }
+
+// Plus adds two positions field by field.
+func (p Position) Plus(q Position) Position {
+	return Position{
+		Rows: p.Rows + q.Rows, Inputs: p.Inputs + q.Inputs, Aux: p.Aux + q.Aux,
+		FullA: p.FullA + q.FullA, FullB: p.FullB + q.FullB, FullAux: p.FullAux + q.FullAux,
+	}
+}
+
+// Minus subtracts q from p field by field.
+func (p Position) Minus(q Position) Position {
+	return Position{
+		Rows: p.Rows - q.Rows, Inputs: p.Inputs - q.Inputs, Aux: p.Aux - q.Aux,
+		FullA: p.FullA - q.FullA, FullB: p.FullB - q.FullB, FullAux: p.FullAux - q.FullAux,
+	}
+}

@@ -1,0 +1,256 @@
+package compact
+
+import (
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/proofrack/proofrack/shared/proof/r1cs"
+)
+
+// Segment is one partition's vectors in the caller's memory. Sealed segments may be read from several goroutines.
+type Segment struct {
+	*Layout
+
+	circuitID string
+	partition int
+	data      []byte
+}
+
+// create starts a segment in memory. Nothing of what the memory held before is visible afterwards.
+func create(memory []byte, l *Layout, circuitID string, partition int, starts []r1cs.Position) (*Segment, error) {
+	if err := checkMemory(memory, l); err != nil {
+		return nil, err
+	}
+	s := &Segment{Layout: l, circuitID: circuitID, partition: partition, data: memory[:l.Bytes()]}
+	clear(s.data[:HeaderBytes]) // no mark: unsealed
+	s.clearShared(starts)
+	return s, nil
+}
+
+func checkMemory(memory []byte, l *Layout) error {
+	if len(memory) < l.Bytes() {
+		return fmt.Errorf("segment of %d bytes: memory has %d", l.Bytes(), len(memory))
+	}
+	if uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%8 != 0 {
+		return fmt.Errorf("segment of %d bytes: memory is not aligned to 8 bytes", l.Bytes())
+	}
+	return nil
+}
+
+// clearShared zeroes the words that two sections share, and the gaps behind the parts.
+func (s *Segment) clearShared(starts []r1cs.Position) {
+	for _, p := range starts {
+		for i := range s.rows {
+			clearWord(s.rowPlane(i), p.Rows)
+		}
+		for i := range s.aux {
+			clearWord(s.auxPlane(i), p.Aux)
+		}
+	}
+	for i := range s.rows {
+		clearWord(s.rowPlane(i), s.counts.RowsTotal())
+	}
+	for _, p := range s.parts() {
+		clear(s.data[p.end() : (p.end()+AlignBytes-1)&^(AlignBytes-1)])
+	}
+}
+
+func clearWord(plane []uint64, position int) {
+	if w := position / 64; w < len(plane) {
+		plane[w] = 0
+	}
+}
+
+func (l *Layout) parts() []part {
+	all := []part{l.inputs}
+	all = append(all, l.rows[:]...)
+	all = append(all, l.aux[:]...)
+	return append(all, l.rankA, l.rankB, l.rankX, l.fullA, l.fullB, l.fullX)
+}
+
+// Open reads a sealed segment's header and lays the vectors out over memory. It does not read the vectors: call Verify
+// before trusting them.
+func Open(memory []byte) (*Segment, error) {
+	h, err := decodeHeader(memory)
+	if err != nil {
+		return nil, err
+	}
+	l, err := NewLayout(h.counts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMemory(memory, l); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return &Segment{Layout: l, circuitID: h.circuitID, partition: h.partition, data: memory[:l.Bytes()]}, nil
+}
+
+// CircuitID is the circuit the segment was synthesized for.
+func (s *Segment) CircuitID() string { return s.circuitID }
+
+// Partition is the index of the segment's partition.
+func (s *Segment) Partition() int { return s.partition }
+
+// Counts are the circuit's totals.
+func (s *Segment) Counts() r1cs.Position { return s.counts }
+
+// view reads a part as an array. Offsets are multiples of AlignBytes and memory is aligned, so the view is, too.
+func view[T any](s *Segment, p part) []T {
+	var zero T
+	b := s.data[p.offset:p.end():p.end()]
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+}
+
+func (s *Segment) rowPlane(i int) []uint64 { return view[uint64](s, s.rows[i]) }
+func (s *Segment) auxPlane(i int) []uint64 { return view[uint64](s, s.aux[i]) }
+
+// Inputs are the inputs, ONE first.
+func (s *Segment) Inputs() []fr.Element { return view[fr.Element](s, s.inputs) }
+
+// AuxOnes has bit i set when auxiliary i is 1 and not stored as a full element.
+func (s *Segment) AuxOnes() []uint64 { return s.auxPlane(planeX0) }
+
+// AuxFullMask has bit i set when auxiliary i is stored as a full element.
+func (s *Segment) AuxFullMask() []uint64 { return s.auxPlane(planeXFull) }
+
+// AuxFull are the auxiliaries that are stored as full elements, in order.
+func (s *Segment) AuxFull() []fr.Element { return view[fr.Element](s, s.fullX) }
+
+// AuxFullBefore is the number of full auxiliaries with an index below i.
+func (s *Segment) AuxFullBefore(i int) int { return rankOf(s.AuxFullMask(), view[uint32](s, s.rankX), i) }
+
+// rankOf counts the ones of a plane below position i.
+func rankOf(plane []uint64, rank []uint32, i int) int {
+	if i/rankBlock >= len(rank) { // the end, on a block's edge
+		if len(rank) == 0 {
+			return 0
+		}
+		i = min(i, 64*len(plane))
+		block := len(rank) - 1
+		return int(rank[block]) + onesCount(plane[block*rankBlock/64:i/64])
+	}
+	block := i / rankBlock
+	n := int(rank[block]) + onesCount(plane[block*rankBlock/64:i/64])
+	if i%64 != 0 {
+		n += bits.OnesCount64(plane[i/64] << (64 - uint(i%64)))
+	}
+	return n
+}
+
+func onesCount(plane []uint64) int {
+	n := 0
+	for _, w := range plane {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// seal writes the rank index, the checksums and, last, the header that makes the segment readable.
+func (s *Segment) seal(workers int) error {
+	for _, r := range []struct {
+		plane []uint64
+		rank  []uint32
+		full  int
+		name  string
+	}{
+		{s.rowPlane(planeAFull), view[uint32](s, s.rankA), s.counts.FullA + s.counts.Inputs, "a"},
+		{s.rowPlane(planeBFull), view[uint32](s, s.rankB), s.counts.FullB, "b"},
+		{s.AuxFullMask(), view[uint32](s, s.rankX), s.counts.FullAux, "aux"},
+	} {
+		if got := fillRank(r.plane, r.rank); got != r.full {
+			panic(fmt.Sprintf("compact: vector %s marks %d full elements, its circuit has %d", r.name, got, r.full))
+		}
+	}
+	sums := view[uint32](s, s.checksums)
+	s.eachBlock(workers, func(i int, block []byte) { sums[i] = crc32.Checksum(block, castagnoli) })
+	h := header{circuitID: s.circuitID, partition: s.partition, counts: s.counts}
+	return h.encode(s.data)
+}
+
+func fillRank(plane []uint64, rank []uint32) int {
+	n := 0
+	for i := range rank {
+		rank[i] = uint32(n)
+		from := i * rankBlock / 64
+		n += onesCount(plane[from:min(from+rankBlock/64, len(plane))])
+	}
+	return n
+}
+
+// Verify compares all checksums, then the structure that readers rely on. workers < 1 means 1.
+func (s *Segment) Verify(workers int) error {
+	sums := view[uint32](s, s.checksums)
+	var bad atomic.Int64
+	bad.Store(-1)
+	s.eachBlock(workers, func(i int, block []byte) {
+		if crc32.Checksum(block, castagnoli) != sums[i] {
+			bad.Store(int64(i))
+		}
+	})
+	if i := bad.Load(); i >= 0 {
+		return fmt.Errorf("%w: checksum of block %d (bytes from %d)", ErrCorrupt, i, HeaderBytes+int(i)*ChecksumBlockBytes)
+	}
+	return s.verifyRanks()
+}
+
+// verifyRanks makes sure that no reader can be led outside a list of full elements by a segment made with intent.
+func (s *Segment) verifyRanks() error {
+	for _, r := range []struct {
+		plane  []uint64
+		rank   []uint32
+		length int
+		full   int
+	}{
+		{s.rowPlane(planeAFull), view[uint32](s, s.rankA), s.counts.RowsTotal(), s.counts.FullA + s.counts.Inputs},
+		{s.rowPlane(planeBFull), view[uint32](s, s.rankB), s.counts.RowsTotal(), s.counts.FullB},
+		{s.AuxFullMask(), view[uint32](s, s.rankX), s.counts.Aux, s.counts.FullAux},
+	} {
+		if tail := r.length % 64; tail != 0 && r.plane[len(r.plane)-1]>>uint(tail) != 0 {
+			return fmt.Errorf("%w: marks behind the last position", ErrCorrupt)
+		}
+		n := 0
+		for i := range r.rank {
+			if int(r.rank[i]) != n {
+				return fmt.Errorf("%w: rank entry %d is %d, the plane has %d", ErrCorrupt, i, r.rank[i], n)
+			}
+			from := i * rankBlock / 64
+			n += onesCount(r.plane[from:min(from+rankBlock/64, len(r.plane))])
+		}
+		if n != r.full {
+			return fmt.Errorf("%w: %d positions marked full, %d elements stored", ErrCorrupt, n, r.full)
+		}
+	}
+	return nil
+}
+
+// eachBlock calls visit for every checksum block of the payload, from several goroutines.
+func (s *Segment) eachBlock(workers int, visit func(i int, block []byte)) {
+	payload := s.data[HeaderBytes:s.payloadEnd]
+	count := (len(payload) + ChecksumBlockBytes - 1) / ChecksumBlockBytes
+	parallel(workers, count, func(i int) {
+		visit(i, payload[i*ChecksumBlockBytes:min((i+1)*ChecksumBlockBytes, len(payload))])
+	})
+}
+
+// parallel calls run(0) … run(n−1) from at most workers goroutines.
+func parallel(workers, n int, run func(i int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range max(1, min(workers, n)) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				run(i)
+			}
+		})
+	}
+	group.Wait()
+}
