@@ -192,3 +192,6 @@ func decodeHeader(src []byte) (*header, error) {
 	}
 	return h, nil
 }
+
+// Counts are the circuit's totals.
+func (l *Layout) Counts() r1cs.Position { return l.counts }

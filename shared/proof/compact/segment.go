@@ -97,9 +97,6 @@ func (s *Segment) CircuitID() string { return s.circuitID }
 // Partition is the index of the segment's partition.
 func (s *Segment) Partition() int { return s.partition }
 
-// Counts are the circuit's totals.
-func (s *Segment) Counts() r1cs.Position { return s.counts }
-
 // view reads a part as an array. Offsets are multiples of AlignBytes and memory is aligned, so the view is, too.
 func view[T any](s *Segment, p part) []T {
 	var zero T
