@@ -123,7 +123,9 @@ func (s *Segment) AuxFullMask() []uint64 { return s.auxPlane(planeXFull) }
 func (s *Segment) AuxFull() []fr.Element { return view[fr.Element](s, s.fullX) }
 
 // AuxFullBefore is the number of full auxiliaries with an index below i.
-func (s *Segment) AuxFullBefore(i int) int { return rankOf(s.AuxFullMask(), view[uint32](s, s.rankX), i) }
+func (s *Segment) AuxFullBefore(i int) int {
+	return rankOf(s.AuxFullMask(), view[uint32](s, s.rankX), i)
+}
 
 // rankOf counts the ones of a plane below position i.
 func rankOf(plane []uint64, rank []uint32, i int) int {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"hash"
 
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"golang.org/x/crypto/blake2s"
 )
 
@@ -71,66 +70,3 @@ func (d *Digest) Hex() string {
 	d.flush()
 	return hex.EncodeToString(d.hash.Sum(nil))
 }
-
-// Density tells which variables occur in A and in B (spec 1.4). Bit i of a bitmap is in word i/64.
-type Density struct {
-	AAux, BAux, BInputs []uint64
-}
-
-// NewDensity makes room for the densities of a circuit with the given totals.
-func NewDensity(totals Position) *Density {
-	words := func(n int) []uint64 { return make([]uint64, (n+63)/64) }
-	return &Density{AAux: words(totals.Aux), BAux: words(totals.Aux), BInputs: words(totals.Inputs)}
-}
-
-// Row records one constraint.
-func (d *Density) Row(a, b, _ LC) {
-	for i := range a {
-		if v := a[i].Var; v.IsAux() {
-			d.AAux[v.Index()/64] |= 1 << (v.Index() % 64)
-		}
-	}
-	for i := range b {
-		v := b[i].Var
-		if v.IsAux() {
-			d.BAux[v.Index()/64] |= 1 << (v.Index() % 64)
-		} else {
-			d.BInputs[v.Index()/64] |= 1 << (v.Index() % 64)
-		}
-	}
-}
-
-// Satisfaction checks constraints against an assignment with plain field arithmetic. It shares no code with the walk
-// that computes values: it sees combinations and reads the assignment through Value.
-type Satisfaction struct {
-	// Value gives a variable's value.
-	Value func(Var) fr.Element
-	// Visit, when set, gets the three evaluations of every row in order.
-	Visit func(row int, a, b, c *fr.Element)
-
-	rows        int
-	unsatisfied []int
-}
-
-// unsatisfiedMax bounds how many rows are named.
-const unsatisfiedMax = 16
-
-// Row checks one constraint.
-func (s *Satisfaction) Row(a, b, c LC) {
-	av, bv, cv := a.Eval(s.Value), b.Eval(s.Value), c.Eval(s.Value)
-	var product fr.Element
-	product.Mul(&av, &bv)
-	if !product.Equal(&cv) && len(s.unsatisfied) < unsatisfiedMax {
-		s.unsatisfied = append(s.unsatisfied, s.rows)
-	}
-	if s.Visit != nil {
-		s.Visit(s.rows, &av, &bv, &cv)
-	}
-	s.rows++
-}
-
-// Rows is how many constraints were checked.
-func (s *Satisfaction) Rows() int { return s.rows }
-
-// Unsatisfied are the numbers of the first rows that do not hold, at most 16.
-func (s *Satisfaction) Unsatisfied() []int { return s.unsatisfied }

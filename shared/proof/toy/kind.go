@@ -1,0 +1,61 @@
+package toy
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+	"golang.org/x/crypto/blake2b"
+
+	"github.com/proofrack/proofrack/shared/circuit"
+)
+
+// Kind is the toy as a kind of proof. Its input is one or more slices, one after another: a partition each.
+type Kind struct{}
+
+// partitionsMax bounds an input.
+const partitionsMax = 16
+
+// Name is "toy".
+func (Kind) Name() string { return "toy" }
+
+// Circuits is the toy circuit.
+func (Kind) Circuits() []circuit.Circuit { return []circuit.Circuit{Circuit()} }
+
+// Open reads slices to the end of r.
+func (Kind) Open(_ context.Context, r io.Reader, claim circuit.Claim) (circuit.Input, error) {
+	data, err := io.ReadAll(io.LimitReader(r, partitionsMax*sliceBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read toy input: %w", err)
+	}
+	if len(data) == 0 || len(data)%sliceBytes != 0 || len(data) > partitionsMax*sliceBytes {
+		return nil, fmt.Errorf("%w: %d bytes are not 1…%d slices of %d", ErrSlice, len(data), partitionsMax, sliceBytes)
+	}
+	in := &input{hash: blake2b.Sum256(append(data[:len(data):len(data)], claim.ProverID[:]...))}
+	for ; len(data) > 0; data = data[sliceBytes:] {
+		w, err := Circuit().Decode(data[:sliceBytes])
+		if err != nil {
+			return nil, err
+		}
+		in.slices, in.witnesses = append(in.slices, data[:sliceBytes]), append(in.witnesses, w)
+	}
+	return in, nil
+}
+
+type input struct {
+	slices    [][]byte
+	witnesses []circuit.Witness
+	hash      [32]byte
+}
+
+func (in *input) Circuit() circuit.Circuit            { return Circuit() }
+func (in *input) PartitionCount() int                 { return len(in.slices) }
+func (in *input) Slice(partition int) ([]byte, error) { return in.slices[partition], nil }
+func (in *input) ForAggregation() bool                { return false }
+func (in *input) Hash() [32]byte                      { return in.hash }
+func (in *input) Warnings() []string                  { return nil }
+
+func (in *input) PublicInputs(partition int) ([]fr.Element, error) {
+	return in.witnesses[partition].PublicInputs(), nil
+}
