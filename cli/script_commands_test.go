@@ -20,6 +20,10 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"truncate": scriptTruncate,
 		"empty":    scriptEmpty,
 		"repeat":   scriptRepeat,
+		"jsonset":  scriptJSONSet,
+		"jsondel":  scriptJSONDelete,
+		"jsonswap": scriptJSONSwap,
+		"envelope": scriptEnvelope,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/proofrack/proofrack/shared/proof/c1"
+	"github.com/proofrack/proofrack/shared/proof/srs"
 )
 
 // kind says what sort of failure ended a verb; it decides the exit code.
@@ -72,6 +73,7 @@ func misuse(format string, args ...any) error { return fail(usage, "", format, a
 func classify(err error) *failure {
 	var f *failure
 	var input *c1.InputError
+	var refusal *srs.Refusal
 	switch {
 	case errors.As(err, &f):
 		return &failure{kind: f.kind, err: err, hint: f.hint}
@@ -79,6 +81,8 @@ func classify(err error) *failure {
 		return &failure{kind: interrupted, err: errors.New("interrupted; nothing was written")}
 	case errors.As(err, &input):
 		return &failure{kind: badInput, err: err}
+	case errors.As(err, &refusal):
+		return &failure{kind: badParams, err: err}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &failure{kind: noRoom, err: err, hint: "free some space or choose another folder; nothing was left behind"}
 	case errors.Is(err, syscall.ENOMEM):

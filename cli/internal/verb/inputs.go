@@ -6,8 +6,6 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/spf13/cobra"
-
-	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
 // inputsResult is the public inputs of all partitions, without the leading ONE.
@@ -37,15 +35,17 @@ func (a *app) inputsCommand() *cobra.Command {
 			return oneArg("the C1 output", sampleHint)(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			sector, err := a.readSector(c, args, info, &flags)
+			var all [][]string
+			var err error
+			if c.Flags().Changed("sector-info") {
+				all, err = a.describedInputs(info)
+			} else {
+				all, err = a.provenInputs(c, args[0], &flags)
+			}
 			if err != nil {
 				return err
 			}
-			all, err := sector.AllPublicInputs()
-			if err != nil {
-				return fmt.Errorf("compute public inputs: %w", err)
-			}
-			return a.emit(&inputsResult{Partitions: hexInputs(all)}, false)
+			return a.emit(&inputsResult{Partitions: all}, false)
 		},
 	}
 	flags.register(c)
@@ -53,25 +53,37 @@ func (a *app) inputsCommand() *cobra.Command {
 	return c
 }
 
-// readSector takes the sector from a description, or else from a C1 output that is checked whole.
-func (a *app) readSector(c *cobra.Command, args []string, info string, flags *jobFlags) (*sdr.Sector, error) {
-	if c.Flags().Changed("sector-info") {
-		return a.readSectorInfo(info)
-	}
-	j, err := a.readJob(c, args[0], flags)
+// describedInputs derives public inputs from a sector description.
+func (a *app) describedInputs(path string) ([][]string, error) {
+	sector, err := a.readSectorInfo(path)
 	if err != nil {
 		return nil, err
 	}
-	return j.sector, nil
+	partitions, err := sector.AllPublicInputs()
+	if err != nil {
+		return nil, fmt.Errorf("compute public inputs: %w", err)
+	}
+	all := make([][]string, len(partitions))
+	for k, values := range partitions {
+		all[k] = hexInputs(values)
+	}
+	return all, nil
+}
+
+// provenInputs derives public inputs from a C1 output, which is checked whole.
+func (a *app) provenInputs(c *cobra.Command, path string, flags *jobFlags) ([][]string, error) {
+	input, err := a.readJob(c, path, flags)
+	if err != nil {
+		return nil, err
+	}
+	return publicInputs(input)
 }
 
 // hexInputs writes field elements as big-endian hex numbers.
-func hexInputs(all [][]fr.Element) [][]string {
-	texts := make([][]string, len(all))
-	for partition, values := range all {
-		for i := range values {
-			texts[partition] = append(texts[partition], fmt.Sprintf("%x", values[i].Bytes()))
-		}
+func hexInputs(values []fr.Element) []string {
+	texts := make([]string, len(values))
+	for i := range values {
+		texts[i] = fmt.Sprintf("%x", values[i].Bytes())
 	}
 	return texts
 }

@@ -57,7 +57,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
-		a.sectorCommand(), a.inputsCommand(),
+		a.circuitCommand(), a.paramsCommand(), a.sectorCommand(), a.synthCommand(), a.inputsCommand(),
 	)
 	return root
 }
