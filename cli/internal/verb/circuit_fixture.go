@@ -40,6 +40,8 @@ func gadgetFixtures() map[string]func(*r1cs.System) {
 // circuitFixtures are the test systems that are circuits of sector sizes.
 func circuitFixtures() map[string]circuit.Circuit {
 	return map[string]circuit.Circuit{
+		"F21": &partial{porep.ForSize(sdr.Size32GiB), "F21", 2},
+		"F22": &partial{porep.ForSize(sdr.Size64GiB), "F22", 2},
 		"F23": porep.ForSize(sdr.Size2KiB),
 		"F24": porep.ForSize(sdr.Size8MiB),
 		"F25": porep.ForSize(sdr.Size512MiB),

@@ -58,6 +58,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		a.circuitCommand(), a.paramsCommand(), a.sectorCommand(), a.synthCommand(), a.inputsCommand(),
+		a.benchCommand(),
 	)
 	return root
 }

@@ -1,0 +1,15 @@
+package verb
+
+import "github.com/klauspost/cpuid/v2"
+
+// processorName is what the processor calls itself, and whether it has the vector instructions that sums use.
+func processorName() string {
+	name := cpuid.CPU.BrandName
+	if name == "" {
+		name = "unnamed processor"
+	}
+	if cpuid.CPU.Supports(cpuid.AVX512IFMA, cpuid.AVX512VBMI) {
+		name += " with AVX-512 IFMA"
+	}
+	return name
+}
