@@ -179,3 +179,9 @@ func (l listings) owner(digest string) string {
 	}
 	return ""
 }
+
+// ListedAsDevelopment tells whether the manifest beside a file lists it as a development one.
+func ListedAsDevelopment(path string) (bool, error) {
+	l, err := listingsOf(path)
+	return l.beside[l.name].Development, err
+}
