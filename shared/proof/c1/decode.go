@@ -144,7 +144,7 @@ func (d *decoder) members(what string, names []string, take func(i int) bool) (s
 			unknown = names[i]
 		}
 		d.warn(start, unknown, names)
-		d.skipValue(1)
+		d.skipValue(0)
 	}
 	return seen
 }

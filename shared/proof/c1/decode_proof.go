@@ -72,7 +72,7 @@ func (d *decoder) column(c *Column) {
 		case 1:
 			c.Rows = d.hashList(d.shape.layers)
 		case 2:
-			d.skipValue(1)
+			d.skipValue(0)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func TestDecodeReadsAnyChunking(t *testing.T) {
 	if err != nil {
 		t.Fatalf("decode byte by byte: %v", err)
 	}
-	if diff := cmp.Diff(want, got.Output); diff != "" {
+	if diff := diffOutputs(want, got.Output); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

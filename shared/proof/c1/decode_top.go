@@ -158,7 +158,7 @@ func (d *decoder) sectorSize() {
 	d.sizeOffset = d.offset()
 	text := d.describe(got)
 	size, err := strconv.ParseUint(strings.TrimPrefix(text, "the number "), 10, 64)
-	if err != nil || !sdr.SectorSize(size).Published() {
+	if err != nil || !sdr.SectorSize(size).Published() || !strings.HasSuffix(text, " "+strconv.FormatUint(size, 10)) {
 		d.fail("unsupported sector size: %s; supported are %s", text, supportedSizes())
 		return
 	}
@@ -184,8 +184,8 @@ func (d *decoder) phase1Out() {
 	d.top()
 	d.finish()
 	outer.where = d.where
-	if d.err != nil && outer.err == nil {
-		outer.err = d.err
+	if d.err != nil {
+		outer.stop(d.err)
 	}
 	d.scanner = outer
 	d.inPhase1Out, d.fieldStart = false, 0

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/proofrack/proofrack/shared/internal/fixture"
 	"github.com/proofrack/proofrack/shared/proof/sdr"
@@ -83,4 +86,12 @@ func foreignSamples(t testing.TB) []sample {
 			claim: claimOf(t, fixture.Bytes(t, "oracle/2KiB-non-interactive.meta.json")),
 		},
 	}
+}
+
+// diffOutputs is cmp.Diff, which takes a second for two outputs, only for those that differ.
+func diffOutputs(want, got *Output) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got)
 }

@@ -12,9 +12,11 @@ func (s *scanner) text(want string) []byte {
 		s.unexpected(got, want)
 		return nil
 	}
-	s.fill(lookaheadBytes)
 	s.scratch = s.scratch[:0]
-	for at := s.pos + 1; at < s.end; at++ {
+	if s.fill(lookaheadBytes); s.err != nil {
+		return nil
+	}
+	for at := s.pos + 1; at < min(s.end, s.pos+lookaheadBytes); at++ {
 		switch c := s.buf[at]; {
 		case c == '"':
 			text := s.buf[s.pos+1 : at]
@@ -171,11 +173,17 @@ func (s *scanner) skipMembers(opening byte, depth int) {
 // literal takes one of the three words.
 func (s *scanner) literal(word string) {
 	s.fill(len(word))
-	if s.end-s.pos < len(word) || string(s.buf[s.pos:s.pos+len(word)]) != word {
-		s.fail("malformed word, want %s", word)
-		return
+	for i := range len(word) {
+		switch {
+		case s.pos == s.end:
+			s.unexpected(0, word[i:])
+			return
+		case s.buf[s.pos] != word[i]:
+			s.fail("malformed word, want %s", word)
+			return
+		}
+		s.pos++
 	}
-	s.pos += len(word)
 }
 
 // quoted makes outside text harmless and short.

@@ -14,7 +14,7 @@ const (
 	lookaheadBytes = 256
 	// skipDepthMax bounds the nesting inside a value of an unknown key.
 	skipDepthMax = 32
-	// keyBytesMax bounds a key or a short string, before and after unescaping.
+	// keyBytesMax bounds a key or a short string after unescaping.
 	keyBytesMax = 256
 	// excerptBytesMax bounds what an error quotes of the input.
 	excerptBytesMax = 24
@@ -56,24 +56,27 @@ func (s *scanner) failAt(offset int64, format string, args ...any) {
 	place := s.where()
 	place.Offset = offset
 	place.Reason = fmt.Sprintf(format, args...)
-	s.err = &place
+	s.stop(&place)
+}
+
+// stop records the first failure and empties the window, so that every method finds the end of the input.
+func (s *scanner) stop(err error) {
+	if s.err != nil {
+		return
+	}
+	s.base = s.offset()
+	s.err = err
 	s.pos, s.end, s.exhausted = 0, 0, true
-	s.base = offset
 	clear(s.buf[:lookaheadBytes])
 }
 
 // failRead records an error of the source. A refusal found further down passes unchanged.
 func (s *scanner) failRead(err error) {
-	if s.err != nil {
+	if refusal := new(InputError); errors.As(err, &refusal) {
+		s.stop(refusal)
 		return
 	}
-	s.fail("read")
-	var refusal *InputError
-	if errors.As(err, &refusal) {
-		s.err = refusal
-		return
-	}
-	s.err = fmt.Errorf("read C1 input: %w", err)
+	s.stop(fmt.Errorf("read C1 input: %w", err))
 }
 
 // fill makes at least n ≤ lookaheadBytes unread bytes available, or all that are left.
