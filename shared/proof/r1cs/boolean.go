@@ -61,9 +61,15 @@ func (s *System) Ch(a, b, c Bits) Bits {
 	return choose(left, h, choose(aFalse, c, w))
 }
 
-// Maj is the majority (spec 2.3, bool.maj; the comments give its rule numbers).
+// majBitsMax is how many bits one Maj takes: it allocates two variables for each, and an emission has room for 64.
+const majBitsMax = 32
+
+// Maj is the majority of words of at most 32 bits (spec 2.3, bool.maj; the comments give its rule numbers).
 func (s *System) Maj(a, b, c Bits) Bits {
 	n := sameLength(a, b, c)
+	if n > majBitsMax {
+		panic(fmt.Sprintf("r1cs: majority over %d bits, the limit is %d", n, majBitsMax))
+	}
 	left := low(n)
 	aFalse := take(&left, a.Const&^a.Val) // 2
 	_ = take(&left, b.Const&^b.Val)       // 3
