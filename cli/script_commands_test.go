@@ -24,6 +24,10 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"jsondel":  scriptJSONDelete,
 		"jsonswap": scriptJSONSwap,
 		"envelope": scriptEnvelope,
+
+		"testparams": scriptTestParams,
+		"exactkey":   scriptExactKey,
+		"unhex":      scriptUnhex,
 	}
 }
 
@@ -139,4 +143,12 @@ func scriptRepeat(ts *testscript.TestScript, negated bool, args []string) {
 	count, err := strconv.Atoi(args[2])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte(args[1]), count), 0o600))
+}
+
+// scriptUnhex turns a file of hex digits into bytes.
+func scriptUnhex(ts *testscript.TestScript, negated bool, args []string) {
+	usageOf(ts, negated, args, 2, 2, "unhex FROM TO")
+	content, err := hex.DecodeString(strings.TrimSpace(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), content, 0o600))
 }

@@ -16,14 +16,20 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script/*.txtar. Beside the usual commands there are those of scriptCommands; the condition
-// [fixtures] holds where the folder shared/fixtures lies beside the checkout, whose path is then in $FIXTURES.
+// [fixtures] holds where the folder shared/fixtures lies beside the checkout, whose path is then in
+// $FIXTURES; $TESTDATA is the folder testdata.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	fixtures := findFixtures(t)
+	testdata, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
+			e.Setenv("TESTDATA", testdata)
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

@@ -6,13 +6,14 @@ folder=$2
 rm -rf "$folder"
 mkdir -p "$folder"
 cd "$folder"
+export XDG_CACHE_HOME=$PWD/cache
 started=$SECONDS
 
 step() {
   local text=$1 start=$SECONDS
   shift
   printf '\n%s\n  $ proofrack %s\n' "$text" "$*"
-  "$proofrack" "$@" --cache cache | sed 's/^/  /'
+  "$proofrack" "$@" | sed 's/^/  /'
   printf '  (%d s)\n' "$((SECONDS - start))"
 }
 

@@ -168,3 +168,15 @@ func (a *app) writeOutput(path string, write func(io.Writer) error) error {
 	}
 	return o.commit()
 }
+
+// makeFolder makes a folder and its parents. undo removes it again if it was not there before and is still empty.
+func makeFolder(path string) (undo func(), err error) {
+	undo = func() {}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		undo = func() { _ = os.Remove(path) } // not empty: somebody else's files, to be left alone
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fail(usage, "name another folder with --out", "make folder %q: %w", path, reason(err))
+	}
+	return undo, nil
+}

@@ -20,7 +20,7 @@ import (
 // paramsCommand holds the verbs about parameter files.
 func (a *app) paramsCommand() *cobra.Command {
 	return a.group("params", "make, import and check parameter files",
-		a.paramsImportCommand(), a.paramsCheckCommand(), a.paramsInfoCommand())
+		a.paramsGenerateCommand(), a.paramsImportCommand(), a.paramsCheckCommand(), a.paramsInfoCommand())
 }
 
 // paramsReport is what a parameter file is.

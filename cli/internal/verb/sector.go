@@ -142,20 +142,14 @@ func (a *app) makeSector(ctx context.Context, f *sectorFlags, build func(context
 	if err != nil {
 		return fmt.Errorf("make sector %d: %w", f.number.number, err)
 	}
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
-		return fail(usage, "name another folder with --out", "make folder %q: %w", f.out, reason(err))
-	}
-	c1Path, infoPath := filepath.Join(f.out, "c1.json"), filepath.Join(f.out, "sector.json")
-	c1File, err := a.stageOutput(c1Path, func(w io.Writer) error { return c1.WriteJSON(w, out) })
+	undo, err := makeFolder(f.out)
 	if err != nil {
 		return err
 	}
-	defer c1File.Close()
-	if err := a.writeOutput(infoPath, describe(out, f.miner.id, f.number.number).write); err != nil {
+	c1Path, infoPath := filepath.Join(f.out, "c1.json"), filepath.Join(f.out, "sector.json")
+	if err := a.writeSector(out, describe(out, f.miner.id, f.number.number), c1Path, infoPath); err != nil {
+		undo()
 		return err
-	}
-	if err := c1File.commit(); err != nil {
-		return errors.Join(err, os.Remove(infoPath))
 	}
 	return a.emit(&sectorResult{
 		RegisteredProof: out.RegisteredProof.String(),
@@ -169,4 +163,25 @@ func (a *app) makeSector(ctx context.Context, f *sectorFlags, build func(context
 		Info:            infoPath,
 		Seconds:         seconds(time.Since(start)),
 	}, false)
+}
+
+// writeSector writes both files or none.
+func (a *app) writeSector(out *c1.Output, info *sectorInfo, c1Path, infoPath string) error {
+	c1File, err := a.stageOutput(c1Path, func(w io.Writer) error { return c1.WriteJSON(w, out) })
+	if err != nil {
+		return err
+	}
+	defer c1File.Close()
+	infoFile, err := a.stageOutput(infoPath, info.write)
+	if err != nil {
+		return err
+	}
+	defer infoFile.Close()
+	if err := c1File.commit(); err != nil {
+		return err
+	}
+	if err := infoFile.commit(); err != nil {
+		return errors.Join(err, os.Remove(c1Path))
+	}
+	return nil
 }
