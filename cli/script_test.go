@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -16,7 +18,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script/*.txtar. Beside the usual commands there are those of scriptCommands; the condition
-// [fixtures] holds where the folder shared/fixtures lies beside the checkout, whose path is then in
+// [namespaces] holds where this user may mount file systems in a namespace of its own, and
+// [fixtures] where the folder shared/fixtures lies beside the checkout, whose path is then in
 // $FIXTURES; $TESTDATA is the folder testdata.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -33,7 +36,13 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			return name == "fixtures" && fixtures != "", nil
+			switch name {
+			case "fixtures":
+				return fixtures != "", nil
+			case "namespaces":
+				return exec.Command("unshare", "-rm", "true").Run() == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds:                scriptCommands(),
 		RequireExplicitExec: true,

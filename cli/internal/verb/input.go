@@ -154,8 +154,11 @@ func (a *app) stageOutput(path string, write func(io.Writer) error) (*output, er
 		return nil, err
 	}
 	buffered := bufio.NewWriterSize(o, 256<<10)
-	if err := errors.Join(write(buffered), buffered.Flush()); err != nil {
-		return nil, errors.Join(fmt.Errorf("write %q: %w", path, err), o.Close())
+	if err = write(buffered); err == nil {
+		err = buffered.Flush()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write %q: %w", path, reason(err)), o.Close())
 	}
 	return o, nil
 }

@@ -2,7 +2,6 @@ package verb
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -100,7 +99,7 @@ func (a *app) generate(c *cobra.Command, flags *generateFlags) error {
 	meter.stop()
 	if err != nil {
 		undo()
-		return generateFailure(err, circuit.ID())
+		return generateFailure(err)
 	}
 	return a.emit(&generateResult{
 		Circuit: circuit.ID(), Params: files.ParamsPath, Key: files.KeyPath, Bytes: files.Counts.ParamsBytes(),
@@ -109,15 +108,14 @@ func (a *app) generate(c *cobra.Command, flags *generateFlags) error {
 }
 
 // generateFailure gives errors of a generation their kind.
-func generateFailure(err error, id string) error {
+func generateFailure(err error) error {
 	switch {
 	case errors.Is(err, generate.ErrExists):
-		return fail(usage, "name another folder, or give --replace to overwrite development parameters",
-			"generate parameters of %s: %w", id, err)
+		return fail(usage, "name another folder, or give --replace to overwrite development parameters", "%w", err)
 	case errors.Is(err, generate.ErrSpace):
-		return fail(noRoom, "free some space or name another folder", "generate parameters of %s: %w", id, err)
+		return fail(noRoom, "free some space or name another folder", "%w", err)
 	}
-	return fmt.Errorf("generate parameters of %s: %w", id, err)
+	return err
 }
 
 // stages shows the stages of a generation as one bar, each of equal width.
