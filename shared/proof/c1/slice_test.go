@@ -3,6 +3,7 @@ package c1
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"testing"
 
@@ -206,4 +207,24 @@ func FuzzDecodeSlice(f *testing.F) {
 			t.Fatalf("slice %v with error %v", s, err)
 		}
 	})
+}
+
+// The encodings that others depend on are fixed: a change needs a new version.
+func TestEncodingsAreFixed(t *testing.T) {
+	t.Parallel()
+	s := small(t)
+	out := mustDecode(t, s.text)
+	slice := mustEncodeSlice(t, out, 0)
+	hash := InputHash(out, s.claim)
+	got := map[string]string{
+		"slice": hex.EncodeToString(slice[len(slice)-sliceDigestBytes:]), "input": hex.EncodeToString(hash[:]),
+	}
+	// Computed from the JSON by a separate program.
+	want := map[string]string{
+		"slice": "03f6fc1349f2a5fc729b51b628813f9cacc17cf874ff918dcc8858880ebc013a",
+		"input": "d907727c83692bbf28b24c208c55df1b6e898994e40ee2f049ac90c0f3302ed9",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
