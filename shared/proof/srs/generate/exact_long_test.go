@@ -9,7 +9,7 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/srs"
 )
 
-func TestExactParametersOf8MiB(t *testing.T) {
+func TestLongExactParametersOf8MiB(t *testing.T) {
 	exactFile{
 		size:   sdr.Size8MiB,
 		counts: srs.Counts{IC: 40, H: 4194303, L: 3842449, A: 3815036, B: 1011290},

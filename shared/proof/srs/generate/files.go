@@ -73,6 +73,9 @@ func (t *target) generate(ctx context.Context, c Circuit, s Scalars) (Result, er
 
 // checkVacant refuses to overwrite files, but for development ones when that is asked for.
 func (t *target) checkVacant() error {
+	if _, err := srs.ListedAsDevelopment(t.params); err != nil {
+		return err // a broken manifest is found before the work, not after it
+	}
 	for _, path := range []string{t.params, t.key} {
 		_, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -41,40 +42,89 @@ func Write(ctx context.Context, w io.Writer, c Circuit, s Scalars, o Options) (R
 // chunkPoints is how many points are multiplied, encoded and written at a time.
 const chunkPoints = 1 << 15
 
+// background writes one buffer while the next one is filled.
+type background struct {
+	w       io.Writer
+	pending chan error // nil when nothing is being written
+}
+
+// write waits for the write before it and starts this one; b must not change until the next call returns.
+func (b *background) write(p []byte) error {
+	err := b.wait()
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	b.pending = done
+	go func() {
+		_, err := b.w.Write(p)
+		done <- err
+	}()
+	return nil
+}
+
+// wait ends the write that is under way and gives its error.
+func (b *background) wait() error {
+	if b.pending == nil {
+		return nil
+	}
+	err := <-b.pending
+	b.pending = nil
+	return err
+}
+
 // encoder multiplies scalars to one generator and writes the encoded points.
 type encoder struct {
-	w       io.Writer
+	w       *background
 	size    int // bytes of a point
 	encode  func(ctx context.Context, out []byte, scalars []fr.Element) error
-	buffer  []byte
+	buffers [2][]byte // used in turn
 	options Options
+}
+
+func newEncoder(
+	w io.Writer, size int, encode func(context.Context, []byte, []fr.Element) error, o Options,
+) *encoder {
+	e := &encoder{w: &background{w: w}, size: size, encode: encode, options: o}
+	for i := range e.buffers {
+		e.buffers[i] = make([]byte, chunkPoints*size)
+	}
+	return e
 }
 
 // list writes a count and the multiples of the scalars that arrive in pieces.
 func (e *encoder) list(ctx context.Context, stage Stage, count int, pieces iter.Seq[[]fr.Element]) error {
-	if _, err := e.w.Write(binary.BigEndian.AppendUint32(nil, uint32(count))); err != nil {
-		return fmt.Errorf("write count of %s: %w", stage, err)
-	}
+	err := e.w.write(binary.BigEndian.AppendUint32(nil, uint32(count)))
 	done := 0
 	for piece := range pieces {
-		for len(piece) > 0 {
+		for len(piece) > 0 && err == nil {
 			n := min(len(piece), chunkPoints)
-			out := e.buffer[:n*e.size]
-			if err := e.encode(ctx, out, piece[:n]); err != nil {
-				return fmt.Errorf("multiply %s: %w", stage, err)
-			}
-			if _, err := e.w.Write(out); err != nil {
-				return fmt.Errorf("write %s: %w", stage, err)
-			}
+			err = e.chunk(ctx, piece[:n])
 			piece = piece[n:]
 			done += n
 			e.options.progress(stage, int64(done), int64(count))
 		}
+		if err != nil {
+			break
+		}
 	}
-	if done != count {
-		return fmt.Errorf("%d points of %s for a count of %d: %w", done, stage, count, ErrCircuit)
+	if err == nil && done != count {
+		err = fmt.Errorf("%d points for a count of %d: %w", done, count, ErrCircuit)
+	}
+	if err = errors.Join(err, e.w.wait()); err != nil {
+		return fmt.Errorf("write %s: %w", stage, err)
 	}
 	return nil
+}
+
+// chunk encodes at most chunkPoints points and hands them over to be written.
+func (e *encoder) chunk(ctx context.Context, scalars []fr.Element) error {
+	e.buffers[0], e.buffers[1] = e.buffers[1], e.buffers[0]
+	out := e.buffers[0][:len(scalars)*e.size]
+	if err := e.encode(ctx, out, scalars); err != nil {
+		return err
+	}
+	return e.w.write(out)
 }
 
 // write writes the whole file and frees vectors as they are used up.
@@ -94,18 +144,14 @@ func (e *evaluation) write(ctx context.Context, w io.Writer, o Options) (Result,
 	if _, err := key.WriteTo(w); err != nil {
 		return Result{}, err
 	}
-	if err := e.writeG1(ctx, &encoder{
-		w: w, size: srs.G1Bytes, encode: table.Encode, buffer: make([]byte, chunkPoints*srs.G1Bytes), options: o,
-	}); err != nil {
+	if err := e.writeG1(ctx, newEncoder(w, srs.G1Bytes, table.Encode, o)); err != nil {
 		return Result{}, err
 	}
 	table2, err := msm.NewFixedBaseG2(ctx, g2, msm.Config{Workers: o.Workers, ScalarCount: c.B})
 	if err != nil {
 		return Result{}, err
 	}
-	last := &encoder{
-		w: w, size: srs.G2Bytes, encode: table2.Encode, buffer: make([]byte, chunkPoints*srs.G2Bytes), options: o,
-	}
+	last := newEncoder(w, srs.G2Bytes, table2.Encode, o)
 	if err := last.list(ctx, StageB2, c.B, e.pieces(e.heads[1], func(p *part) *vector { return p.v }, true)); err != nil {
 		return Result{}, err
 	}
