@@ -54,11 +54,10 @@ type accumulator[A, J any, P jacobian[A, J]] struct {
 	scalars []fr.Element
 	pending atomic.Int64
 
-	// Buckets of all windows, window w from w<<(bits-1) on; bucket i of a window holds the points with digit i+1.
-	// Set at the first pass.
-	bits    int
+	// Buckets of each window; bucket i holds the points with digits i+1 and, negated, -i-1. Set at the first pass.
+	recoder recoder
 	buckets []*setOf
-	digits  []int32
+	codes   []code
 	failed  error
 }
 
@@ -255,7 +254,7 @@ func (a *accumulator[A, J, P]) result(ctx context.Context) (A, error) {
 			return zero, err
 		}
 		for w := len(windows) - 1; w >= 0; w-- {
-			for range a.bits {
+			for range a.recoder.bits {
 				P(&sum).DoubleAssign()
 			}
 			P(&sum).AddAssign(&windows[w])

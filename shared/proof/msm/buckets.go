@@ -17,9 +17,8 @@ type addition struct{ bucket, src uint32 }
 type bucketer[A any] struct {
 	adder    *adder[A]
 	kernel   kernel[A]
-	stamp    []uint32 // batch in which a bucket was last used
-	batch    uint32
-	base     uint32 // first bucket of this task
+	taken    []uint64 // bit for each bucket, from base on, that is in the present batch
+	base     uint32   // first bucket of this task
 	deferred []addition
 	overflow []addition
 	sums     *setOf // scratch of settle
@@ -31,11 +30,9 @@ func newBucketer[A any](k kernel[A]) *bucketer[A] {
 
 // begin selects the buckets base..base+n-1 of set and the points that are added to them.
 func (b *bucketer[A]) begin(set *setOf, base, n int, points store) {
-	if len(b.stamp) < n || b.batch > 1<<31 {
-		b.stamp = make([]uint32, n)
-		b.batch = 0
+	if len(b.taken) < (n+63)/64 {
+		b.taken = make([]uint64, (n+63)/64)
 	}
-	b.batch++
 	b.base = uint32(base)
 	b.adder.between(set, points)
 }
@@ -60,11 +57,12 @@ func (b *bucketer[A]) push(bucket, src uint32) {
 
 // try adds to the present batch unless the bucket is in it.
 func (b *bucketer[A]) try(bucket, src uint32) bool {
-	if b.stamp[bucket-b.base] == b.batch {
+	word, bit := &b.taken[(bucket-b.base)/64], uint64(1)<<((bucket-b.base)%64)
+	if *word&bit != 0 {
 		return false
 	}
 	if b.adder.push(bucket, src) {
-		b.stamp[bucket-b.base] = b.batch
+		*word |= bit
 		if b.adder.full() {
 			b.next()
 		}
@@ -72,32 +70,41 @@ func (b *bucketer[A]) try(bucket, src uint32) bool {
 	return true
 }
 
-// next runs the present batch and starts another one with what waited for it.
+// turn turns in the present batch; its buckets are free again.
+func (b *bucketer[A]) turn() {
+	for _, d := range b.adder.next.d {
+		b.taken[(d-b.base)/64] = 0
+	}
+	b.adder.turn()
+}
+
+// next turns in the present batch and starts another one with what waited for it.
 func (b *bucketer[A]) next() {
-	b.flush()
+	b.turn()
 	kept := b.deferred[:0]
 	for i, d := range b.deferred {
 		if b.adder.full() {
 			kept = append(kept, b.deferred[i:]...)
 			break
 		}
-		if b.stamp[d.bucket-b.base] == b.batch {
+		word, bit := &b.taken[(d.bucket-b.base)/64], uint64(1)<<((d.bucket-b.base)%64)
+		if *word&bit != 0 {
 			kept = append(kept, d)
 			continue
 		}
 		if b.adder.push(d.bucket, d.src) {
-			b.stamp[d.bucket-b.base] = b.batch
+			*word |= bit
 		}
 	}
 	b.deferred = kept
 	if b.adder.full() {
-		b.flush()
+		b.turn()
 	}
 }
 
 func (b *bucketer[A]) flush() {
+	b.turn()
 	b.adder.flush()
-	b.batch++
 }
 
 // end runs everything that waits.

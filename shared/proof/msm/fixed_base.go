@@ -17,7 +17,7 @@ type fixedBase[A, J any, P jacobian[A, J]] struct {
 	group   group[A, J, P]
 	config  Config
 	size    int // bytes per encoded point
-	bits    int
+	recoder recoder
 	table   *setOf // multiple d of window w is entry w<<(bits-1) + d-1
 	workers []*multiplier[A]
 }
@@ -27,7 +27,7 @@ type multiplier[A any] struct {
 	kernel kernel[A]
 	adder  *adder[A]
 	sums   *setOf
-	digits []int32
+	codes  []code
 }
 
 func newFixedBase[A, J any, P jacobian[A, J]](
@@ -39,12 +39,12 @@ func newFixedBase[A, J any, P jacobian[A, J]](
 	if c.WindowBits > tableBitsMax {
 		return nil, fmt.Errorf("window bits %d above %d for a table: %w", c.WindowBits, tableBitsMax, ErrConfig)
 	}
-	f := &fixedBase[A, J, P]{group: g, config: c, size: size, bits: c.tableBits()}
+	f := &fixedBase[A, J, P]{group: g, config: c, size: size, recoder: newRecoder(c.tableBits())}
 	for range c.workers() {
 		k := g.newKernel(c.Portable)
 		f.workers = append(f.workers, &multiplier[A]{
 			kernel: k, adder: newAdder(k), sums: newSet(k, batchMax),
-			digits: make([]int32, windowCount(f.bits)*batchMax),
+			codes: make([]code, batchMax),
 		})
 	}
 	return f, f.fillTable(ctx, base)
@@ -71,7 +71,7 @@ func (c Config) tableBits() int {
 // fillTable computes the multiples: those up to 2k are those up to k and their sums with multiple k. Half a window
 // is 2^(bits-1) entries; the first one of the next window is twice the last one of this.
 func (f *fixedBase[A, J, P]) fillTable(ctx context.Context, base A) error {
-	windows, half := windowCount(f.bits), 1<<(f.bits-1)
+	windows, half := f.recoder.windows, 1<<(f.recoder.bits-1)
 	f.table = newSet(f.workers[0].kernel, windows*half)
 	if f.group.isInfinity(&base) {
 		return nil
@@ -87,7 +87,7 @@ func (f *fixedBase[A, J, P]) fillTable(ctx context.Context, base A) error {
 		if err := f.workers[0].kernel.load(first, w, Bases[A]{affine: []A{a}}, []int32{0}); err != nil {
 			return err
 		}
-		for range f.bits {
+		for range f.recoder.bits {
 			P(&j).DoubleAssign()
 		}
 	}
@@ -125,7 +125,6 @@ func (f *fixedBase[A, J, P]) fillWindows(ctx context.Context, first store, windo
 func (f *fixedBase[A, J, P]) each(
 	ctx context.Context, scalars []fr.Element, use func(m *multiplier[A], from, n int),
 ) error {
-	r := order()
 	return parallel(len(f.workers), (len(scalars)+batchMax-1)/batchMax, func(w, task int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("multiply fixed base: %w", err)
@@ -134,13 +133,14 @@ func (f *fixedBase[A, J, P]) each(
 		n := min(batchMax, len(scalars)-from)
 		m := f.workers[w]
 		for i := range n {
-			recode(m.digits[i:], batchMax, &scalars[from+i], f.bits, &r)
+			m.codes[i] = f.recoder.encode(&scalars[from+i])
 		}
 		m.sums.clear()
 		m.adder.between(m.sums, f.table.store)
-		for w := range windowCount(f.bits) {
+		for w := range f.recoder.windows {
 			f.addWindow(m, w, n)
 		}
+		m.adder.flush()
 		use(m, from, n)
 		return nil
 	})
@@ -148,16 +148,17 @@ func (f *fixedBase[A, J, P]) each(
 
 // addWindow adds the multiples of window w to the first n sums.
 func (f *fixedBase[A, J, P]) addWindow(m *multiplier[A], w, n int) {
-	at := uint32(w) << (f.bits - 1)
-	for i, d := range m.digits[w*batchMax : w*batchMax+n] {
-		switch {
+	at := uint32(w) << (f.recoder.bits - 1)
+	cut := f.recoder.cutter(w)
+	for i := range m.codes[:n] {
+		switch d := cut.digit(&m.codes[i]); {
 		case d > 0 && f.table.has(at+uint32(d)-1):
 			m.adder.push(uint32(i), at+uint32(d)-1)
 		case d < 0 && f.table.has(at+uint32(-d)-1):
 			m.adder.push(uint32(i), at+uint32(-d)-1|negative)
 		}
 	}
-	m.adder.flush()
+	m.adder.turn()
 }
 
 // encode writes the encoded products.

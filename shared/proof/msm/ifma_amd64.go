@@ -9,6 +9,11 @@ package msm
 //go:noescape
 func mulVec(dst, a, b *uint64, n, stride, bStride int)
 
+// mulFetchVec is mulVec with one stride that also fetches the G1 points d[0..2n) of dPoints and s[0..2n) of sPoints.
+//
+//go:noescape
+func mulFetchVec(dst, a, b *uint64, n, stride int, dPoints *uint64, d *uint32, sPoints *uint64, s *uint32)
+
 //go:noescape
 func mulSubVec(dst, a, b, c *uint64, n int)
 

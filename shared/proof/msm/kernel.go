@@ -26,8 +26,8 @@ type kernel[A any] interface {
 	assign(dst store, d int, src store, s uint32)
 	// add sets dst[d[k]] += src[s[k]&^negative] (subtracts where s[k] has the mark) for at most batchMax
 	// distinct d. It returns the k whose sum is the identity; those entries of dst are then unset. The result
-	// is valid until the next call.
-	add(dst store, d []uint32, src store, s []uint32) []int
+	// is valid until the next call. The entries in next are used soon; the kernel may fetch them.
+	add(dst store, d []uint32, src store, s []uint32, next *pairs) []int
 	// affine returns src[i].
 	affine(src store, i int) A
 	// encode writes the uncompressed encodings of src[0..n) to out.

@@ -127,9 +127,12 @@ func (*portableKernel[A, E, P]) assign(dst store, d int, src store, s uint32) {
 	}
 }
 
-func (k *portableKernel[A, E, P]) add(dst store, d []uint32, src store, s []uint32) []int {
-	to, from := dst.(pointStore[E]), src.(pointStore[E])
+func (k *portableKernel[A, E, P]) add(dst store, d []uint32, src store, s []uint32, _ *pairs) []int {
 	k.infinite = k.infinite[:0]
+	if len(d) == 0 {
+		return nil
+	}
+	to, from := dst.(pointStore[E]), src.(pointStore[E])
 	var product E
 	P(&product).SetOne()
 	for i := range d {

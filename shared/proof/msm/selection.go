@@ -7,8 +7,9 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 )
 
-// taskPoints is how many consecutive bases one task of a walk looks at; a multiple of 64.
-const taskPoints = 1024
+// taskPoints is how many consecutive bases one task of a walk looks at; a multiple of 64 and at most
+// batchMax.
+const taskPoints = batchMax
 
 // Split is a vector of scalars most of which are 0 or 1, over a list of n bases. Bit i%64 of word i/64 of a bitmap
 // is for base i; both bitmaps have (n+63)/64 words, with no bit set at n or above. The scalar of base i is

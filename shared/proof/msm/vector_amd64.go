@@ -37,7 +37,9 @@ func alignedWords(n int) []uint64 {
 	const line = 64
 	b := make([]uint64, n+line/8)
 	skip := (line - int(uintptr(unsafe.Pointer(&b[0]))%line)) % line / 8
-	return b[skip : skip+n : skip+n]
+	b = b[skip : skip+n : skip+n]
+	adviseHuge(b)
+	return b
 }
 
 // at returns the address of block i.
@@ -94,9 +96,9 @@ type vectorGroup[A any] struct {
 
 // vectorField is the arithmetic of additions: over Fp for G1, over Fp2 for G2.
 type vectorField interface {
-	// sums computes the sums of the gathered points in n blocks, of which count lanes count, and returns the lanes
-	// whose sum is the identity.
-	sums(dst, src *vectorStore, d, s []uint32, n, count int) []int
+	// sums runs the additions p in n blocks, of which count lanes count, and returns the lanes whose sum is the
+	// identity. It fetches as many points of the additions ahead.
+	sums(dst, src *vectorStore, p pairs, n, count int, ahead pairs) []int
 }
 
 // vectorKernel is the kernel on eight lanes of AVX-512 IFMA.
@@ -229,13 +231,17 @@ func (k *vectorKernel[A]) assign(dst store, d int, src store, s uint32) {
 	}
 }
 
-func (k *vectorKernel[A]) add(dst store, d []uint32, src store, s []uint32) []int {
+func (k *vectorKernel[A]) add(dst store, d []uint32, src store, s []uint32, next *pairs) []int {
 	if len(d) == 0 {
 		return nil
 	}
 	n := pad(k.d, d)
 	pad(k.s, s)
-	return k.field.sums(dst.(*vectorStore), src.(*vectorStore), k.d, k.s, n, len(d))
+	ahead := pairs{k.d, k.s} // nothing new unless next has enough
+	if len(next.d) >= n*blockLanes {
+		ahead = *next
+	}
+	return k.field.sums(dst.(*vectorStore), src.(*vectorStore), pairs{k.d, k.s}, n, len(d), ahead)
 }
 
 func (k *vectorKernel[A]) affine(src store, i int) A {
@@ -299,6 +305,7 @@ type vectorFp struct {
 	prefix, back blocks
 	one          blocks
 	infinite     []int
+	fetch        fetch
 }
 
 func newVectorFp() *vectorFp {
@@ -311,8 +318,22 @@ func newVectorFp() *vectorFp {
 	return f
 }
 
-func (f *vectorFp) sums(dst, src *vectorStore, d, s []uint32, n, count int) []int {
+// fetch is the points that the additions ahead use.
+type fetch struct {
+	dst, src *uint64
+	ahead    pairs
+}
+
+// mul multiplies n blocks and fetches a quarter of the points ahead.
+func (f *vectorFp) mul(dst, a, b *uint64, n, quarter, stride int) {
+	at := quarter * 2 * n
+	mulFetchVec(dst, a, b, n, stride, f.fetch.dst, &f.fetch.ahead.d[at], f.fetch.src, &f.fetch.ahead.s[at])
+}
+
+func (f *vectorFp) sums(dst, src *vectorStore, p pairs, n, count int, ahead pairs) []int {
 	const shift = 7
+	d, s := p.d, p.s
+	f.fetch = fetch{dst.coord(0), src.coord(0), ahead}
 	gatherX(f.dx.at(0), f.x1.at(0), f.sum.at(0), dst.coord(0), &d[0], src.coord(0), &s[0], n, shift)
 	gatherY(f.dy.at(0), f.y1.at(0), dst.coord(1), &d[0], src.coord(1), &s[0], n, shift)
 	f.infinite = f.infinite[:0]
@@ -323,8 +344,8 @@ func (f *vectorFp) sums(dst, src *vectorStore, d, s []uint32, n, count int) []in
 		}
 	}
 	lambda, x3, y3 := f.dy, f.sum, f.y1
-	mulVec(f.prefix.at(0), f.prefix.at(0), f.back.at(2), n, blockBytes, blockBytes)
-	mulVec(lambda.at(0), f.prefix.at(0), f.dy.at(0), n, blockBytes, blockBytes)
+	f.mul(f.prefix.at(0), f.prefix.at(0), f.back.at(2), n, 2, blockBytes)
+	f.mul(lambda.at(0), f.prefix.at(0), f.dy.at(0), n, 3, blockBytes)
 	sqrSubVec(x3.at(0), lambda.at(0), f.sum.at(0), n)
 	subVec(f.x1.at(0), f.x1.at(0), x3.at(0), n, blockBytes)
 	mulSubVec(y3.at(0), lambda.at(0), f.x1.at(0), f.y1.at(0), n)
@@ -337,7 +358,7 @@ func (f *vectorFp) sums(dst, src *vectorStore, d, s []uint32, n, count int) []in
 func (f *vectorFp) invert(n int) bool {
 	copy(f.prefix, f.one)
 	copy(f.prefix[blockWords:], f.one)
-	mulVec(f.prefix.at(2), f.prefix.at(0), f.dx.at(0), n, blockBytes, blockBytes)
+	f.mul(f.prefix.at(2), f.prefix.at(0), f.dx.at(0), n, 0, blockBytes)
 	var e, products [2 * blockLanes]fp.Element
 	product := fp.One()
 	for k := range e {
@@ -359,7 +380,7 @@ func (f *vectorFp) invert(n int) bool {
 		f.back.setLane(n*blockLanes+k, &l)
 	}
 	if n > 2 {
-		mulVec(f.back.at(n-1), f.back.at(n+1), f.dx.at(n-1), n-2, -blockBytes, -blockBytes)
+		f.mul(f.back.at(n-1), f.back.at(n+1), f.dx.at(n-1), n-2, 1, -blockBytes)
 	}
 	return true
 }

@@ -34,8 +34,9 @@ func newVectorFp2() *vectorFp2 {
 	return f
 }
 
-func (f *vectorFp2) sums(dst, src *vectorStore, d, s []uint32, n, count int) []int {
+func (f *vectorFp2) sums(dst, src *vectorStore, p pairs, n, count int, _ pairs) []int {
 	const shift = 8
+	d, s := p.d, p.s
 	for c := range 2 {
 		gatherX(f.dx[c].at(0), f.x1[c].at(0), f.sum[c].at(0), dst.coord(c), &d[0], src.coord(c), &s[0], n, shift)
 		gatherY(f.dy[c].at(0), f.y1[c].at(0), dst.coord(2+c), &d[0], src.coord(2+c), &s[0], n, shift)

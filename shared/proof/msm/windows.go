@@ -23,10 +23,7 @@ func (a *accumulator[A, J, P]) pass(ctx context.Context, n int) error {
 	if a.buckets == nil {
 		a.open(n)
 	}
-	windows := windowCount(a.bits)
-	if len(a.digits) < windows*pending {
-		a.digits = make([]int32, windows*pending)
-	}
+	windows := a.recoder.windows
 	a.recodeAll(pending)
 	parts := a.parts(windows)
 	err := parallel(len(a.workers), windows*parts, func(w, task int) error {
@@ -43,10 +40,10 @@ func (a *accumulator[A, J, P]) pass(ctx context.Context, n int) error {
 // open makes the buckets.
 func (a *accumulator[A, J, P]) open(n int) {
 	k := a.workers[0].kernel
-	a.bits = a.config.windowBits(n, k.pointBytes())
-	a.buckets = make([]*setOf, windowCount(a.bits))
+	a.recoder = newRecoder(a.config.windowBits(n, k.pointBytes()))
+	a.buckets = make([]*setOf, a.recoder.windows)
 	for w := range a.buckets {
-		a.buckets[w] = newSet(k, 1<<(a.bits-1))
+		a.buckets[w] = newSet(k, 1<<(a.recoder.bits-1))
 	}
 }
 
@@ -54,19 +51,21 @@ func (a *accumulator[A, J, P]) open(n int) {
 // occupancy marks of which share no word.
 func (a *accumulator[A, J, P]) parts(windows int) int {
 	parts := 1
-	for windows*parts < partsPerWorker*len(a.workers) && 1<<(a.bits-1)/(2*parts) >= 64 && len(a.workers) > 1 {
+	for windows*parts < partsPerWorker*len(a.workers) && 1<<(a.recoder.bits-1)/(2*parts) >= 64 && len(a.workers) > 1 {
 		parts *= 2
 	}
 	return parts
 }
 
 func (a *accumulator[A, J, P]) recodeAll(n int) {
-	r := order()
+	if len(a.codes) < n {
+		a.codes = make([]code, len(a.scalars))
+	}
 	const step = 4096
 	// No task fails.
 	_ = parallel(len(a.workers), (n+step-1)/step, func(_, task int) error {
 		for i := task * step; i < min(n, (task+1)*step); i++ {
-			recode(a.digits[i:], n, &a.scalars[i], a.bits, &r)
+			a.codes[i] = a.recoder.encode(&a.scalars[i])
 		}
 		return nil
 	})
@@ -74,11 +73,12 @@ func (a *accumulator[A, J, P]) recodeAll(n int) {
 
 // fill adds the first n pending points to one part of the buckets of window w.
 func (a *accumulator[A, J, P]) fill(b *bucketer[A], w, part, parts, n int) {
-	count := 1 << (a.bits - 1) / parts
+	count := 1 << (a.recoder.bits - 1) / parts
 	base := part * count
 	b.begin(a.buckets[w], base, count, a.points)
-	for i, d := range a.digits[w*n : (w+1)*n] {
-		src := uint32(i)
+	cut := a.recoder.cutter(w)
+	for i := range a.codes[:n] {
+		d, src := cut.digit(&a.codes[i]), uint32(i)
 		if d < 0 {
 			d, src = -d, src|negative
 		}

@@ -118,6 +118,29 @@ func (a *asm) mul() {
 	a.loopEnd("loop", "CX", "DI", "R8", "SI", "R8", "DX", "R9")
 }
 
+// mulFetch is mul that fetches both lines of two G1 points of each list while it works on a block.
+func (a *asm) mulFetch() {
+	a.text("func mulFetchVec(dst, a, b *uint64, n, stride int, dPoints *uint64, d *uint32, sPoints *uint64, s *uint32)",
+		"mulFetchVec", 72)
+	a.args("dst", "DI", "a", "SI", "b", "DX", "n", "CX", "stride", "R8", "dPoints", "R10", "d", "R11", "sPoints", "R12",
+		"s", "R13")
+	a.mulSetup()
+	a.label("loop")
+	for i := range 2 {
+		for _, list := range [][2]string{{"R10", "R11"}, {"R12", "R13"}} {
+			a.op("MOVL %d(%s), AX", 4*i, list[1])
+			a.op("ANDL $0x7fffffff, AX")
+			a.op("SHLQ $7, AX")
+			a.op("PREFETCHT0 (%s)(AX*1)", list[0])
+			a.op("PREFETCHT0 64(%s)(AX*1)", list[0])
+		}
+	}
+	t := a.mulBody()
+	a.normalise(t[:limbs], regCarry, regMask, false)
+	a.store(t[:limbs], "DI")
+	a.loopEnd("loop", "CX", "DI", "R8", "SI", "R8", "DX", "R8", "R11", "$8", "R13", "$8")
+}
+
 func (a *asm) subtract(t []string, ptr string) {
 	for i := range limbs {
 		a.op("VPSUBQ %d(%s), %s, %s", 64*i, ptr, t[i], t[i])
