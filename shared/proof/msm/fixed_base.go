@@ -28,6 +28,8 @@ type multiplier[A any] struct {
 	adder  *adder[A]
 	sums   *setOf
 	codes  []code
+	// Multiples of one window and the sums they belong to.
+	places, multiples []uint32
 }
 
 func newFixedBase[A, J any, P jacobian[A, J]](
@@ -146,17 +148,26 @@ func (f *fixedBase[A, J, P]) each(
 	})
 }
 
-// addWindow adds the multiples of window w to the first n sums.
+// addWindow adds the multiples of window w to the first n sums. Those of the first window are copied, one by one, so
+// they are fetched ahead; the others are fetched while the window before is computed.
 func (f *fixedBase[A, J, P]) addWindow(m *multiplier[A], w, n int) {
 	at := uint32(w) << (f.recoder.bits - 1)
 	cut := f.recoder.cutter(w)
+	m.places, m.multiples = m.places[:0], m.multiples[:0]
 	for i := range m.codes[:n] {
-		switch d := cut.digit(&m.codes[i]); {
-		case d > 0 && f.table.has(at+uint32(d)-1):
-			m.adder.push(uint32(i), at+uint32(d)-1)
-		case d < 0 && f.table.has(at+uint32(-d)-1):
-			m.adder.push(uint32(i), at+uint32(-d)-1|negative)
+		d, sign := cut.digit(&m.codes[i]), uint32(0)
+		if d < 0 {
+			d, sign = -d, negative
 		}
+		if entry := at + uint32(d) - 1; d != 0 && f.table.has(entry) {
+			m.places, m.multiples = append(m.places, uint32(i)), append(m.multiples, entry|sign)
+		}
+	}
+	if w == 0 {
+		m.kernel.fetch(f.table.store, m.multiples)
+	}
+	for k, i := range m.places {
+		m.adder.push(i, m.multiples[k])
 	}
 	m.adder.turn()
 }

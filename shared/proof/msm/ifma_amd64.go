@@ -20,8 +20,11 @@ func mulSubVec(dst, a, b, c *uint64, n int)
 //go:noescape
 func sqrSubVec(dst, a, c *uint64, n int)
 
+// mulE2Vec also fetches G2 points as mulFetchVec does G1 points.
+//
 //go:noescape
-func mulE2Vec(dst0, dst1, a0, a1, b0, b1, n1 *uint64, n, stride, bStride int)
+func mulE2Vec(dst0, dst1, a0, a1, b0, b1, n1 *uint64, n, stride int,
+	dPoints *uint64, d *uint32, sPoints *uint64, s *uint32)
 
 //go:noescape
 func mulE2SubVec(dst0, dst1, a0, a1, b0, b1, n1, c0, c1 *uint64, n int)
@@ -43,6 +46,11 @@ func gatherY(diff, y1, dst *uint64, d *uint32, src *uint64, s *uint32, n, shift 
 
 //go:noescape
 func scatterVec(dst *uint64, d *uint32, src *uint64, n, shift int)
+
+// fetchVec fetches n points.
+//
+//go:noescape
+func fetchVec(points *uint64, s *uint32, n, shift int)
 
 //go:noescape
 func decodeVec(dst *uint64, src *byte, idx *int32, n, size int) (bad uint64)

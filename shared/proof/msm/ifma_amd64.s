@@ -521,22 +521,22 @@ loop:
 	MOVL 0(R11), AX
 	ANDL $0x7fffffff, AX
 	SHLQ $7, AX
-	PREFETCHT0 (R10)(AX*1)
+	PREFETCHT0 0(R10)(AX*1)
+	PREFETCHT0 64(R10)(AX*1)
+	MOVL 4(R11), AX
+	ANDL $0x7fffffff, AX
+	SHLQ $7, AX
+	PREFETCHT0 0(R10)(AX*1)
 	PREFETCHT0 64(R10)(AX*1)
 	MOVL 0(R13), AX
 	ANDL $0x7fffffff, AX
 	SHLQ $7, AX
-	PREFETCHT0 (R12)(AX*1)
+	PREFETCHT0 0(R12)(AX*1)
 	PREFETCHT0 64(R12)(AX*1)
-	MOVL 4(R11), AX
-	ANDL $0x7fffffff, AX
-	SHLQ $7, AX
-	PREFETCHT0 (R10)(AX*1)
-	PREFETCHT0 64(R10)(AX*1)
 	MOVL 4(R13), AX
 	ANDL $0x7fffffff, AX
 	SHLQ $7, AX
-	PREFETCHT0 (R12)(AX*1)
+	PREFETCHT0 0(R12)(AX*1)
 	PREFETCHT0 64(R12)(AX*1)
 	VMOVDQU64 0(SI), Z0
 	VMOVDQU64 64(SI), Z1
@@ -1655,8 +1655,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func mulE2Vec(dst0, dst1, a0, a1, b0, b1, n1 *uint64, n, stride, bStride int)
-TEXT ·mulE2Vec(SB), NOSPLIT, $0-80
+// func mulE2Vec(dst0, dst1, a0, a1, b0, b1, n1 *uint64, n, stride int, dPoints *uint64, d *uint32, sPoints *uint64, s *uint32)
+TEXT ·mulE2Vec(SB), NOSPLIT, $0-104
 	MOVQ dst0+0(FP), DI
 	MOVQ dst1+8(FP), R10
 	MOVQ a0+16(FP), SI
@@ -1666,7 +1666,10 @@ TEXT ·mulE2Vec(SB), NOSPLIT, $0-80
 	MOVQ n1+48(FP), R13
 	MOVQ n+56(FP), CX
 	MOVQ stride+64(FP), R8
-	MOVQ bStride+72(FP), R9
+	MOVQ dPoints+72(FP), R14
+	MOVQ d+80(FP), BX
+	MOVQ sPoints+88(FP), R14
+	MOVQ s+96(FP), R15
 	VPBROADCASTQ misc<>+0(SB), Z29
 	VPBROADCASTQ misc<>+8(SB), Z30
 loop:
@@ -1686,6 +1689,36 @@ loop:
 	VMOVDQU64 320(R11), Z13
 	VMOVDQU64 384(R11), Z14
 	VMOVDQU64 448(R11), Z15
+	MOVQ dPoints+72(FP), R14
+	MOVL 0(BX), AX
+	ANDL $0x7fffffff, AX
+	SHLQ $8, AX
+	PREFETCHT0 0(R14)(AX*1)
+	PREFETCHT0 64(R14)(AX*1)
+	PREFETCHT0 128(R14)(AX*1)
+	PREFETCHT0 192(R14)(AX*1)
+	MOVL 4(BX), AX
+	ANDL $0x7fffffff, AX
+	SHLQ $8, AX
+	PREFETCHT0 0(R14)(AX*1)
+	PREFETCHT0 64(R14)(AX*1)
+	PREFETCHT0 128(R14)(AX*1)
+	PREFETCHT0 192(R14)(AX*1)
+	MOVQ sPoints+88(FP), R14
+	MOVL 0(R15), AX
+	ANDL $0x7fffffff, AX
+	SHLQ $8, AX
+	PREFETCHT0 0(R14)(AX*1)
+	PREFETCHT0 64(R14)(AX*1)
+	PREFETCHT0 128(R14)(AX*1)
+	PREFETCHT0 192(R14)(AX*1)
+	MOVL 4(R15), AX
+	ANDL $0x7fffffff, AX
+	SHLQ $8, AX
+	PREFETCHT0 0(R14)(AX*1)
+	PREFETCHT0 64(R14)(AX*1)
+	PREFETCHT0 128(R14)(AX*1)
+	PREFETCHT0 192(R14)(AX*1)
 	VPXORQ Z16, Z16, Z16
 	VPXORQ Z17, Z17, Z17
 	VPXORQ Z18, Z18, Z18
@@ -2644,9 +2677,11 @@ loop:
 	ADDQ R8, R10
 	ADDQ R8, SI
 	ADDQ R8, R11
-	ADDQ R9, DX
-	ADDQ R9, R12
-	ADDQ R9, R13
+	ADDQ R8, DX
+	ADDQ R8, R12
+	ADDQ R8, R13
+	ADDQ $8, BX
+	ADDQ $8, R15
 	DECQ CX
 	JNZ loop
 	VZEROUPPER
@@ -4470,6 +4505,30 @@ loop:
 	DECQ BX
 	JNZ loop
 	VZEROUPPER
+	RET
+
+// func fetchVec(points *uint64, s *uint32, n, shift int)
+TEXT ·fetchVec(SB), NOSPLIT, $0-32
+	MOVQ points+0(FP), SI
+	MOVQ s+8(FP), R10
+	MOVQ n+16(FP), BX
+	MOVQ shift+24(FP), CX
+	MOVL $1, R9
+	SHLQ CX, R9
+loop:
+	MOVL (R10), AX
+	ANDL $0x7fffffff, AX
+	SHLQ CX, AX
+	ADDQ SI, AX
+	LEAQ (AX)(R9*1), R8
+line:
+	PREFETCHT0 (AX)
+	ADDQ $64, AX
+	CMPQ AX, R8
+	JNE line
+	ADDQ $4, R10
+	DECQ BX
+	JNZ loop
 	RET
 
 // func decodeVec(dst *uint64, src *byte, idx *int32, n, size int) (bad uint64)

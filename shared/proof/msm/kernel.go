@@ -28,6 +28,8 @@ type kernel[A any] interface {
 	// distinct d. It returns the k whose sum is the identity; those entries of dst are then unset. The result
 	// is valid until the next call. The entries in next are used soon; the kernel may fetch them.
 	add(dst store, d []uint32, src store, s []uint32, next *pairs) []int
+	// fetch tells that src[s[k]&^negative] will be read soon.
+	fetch(src store, s []uint32)
 	// affine returns src[i].
 	affine(src store, i int) A
 	// encode writes the uncompressed encodings of src[0..n) to out.

@@ -184,6 +184,8 @@ func (k *portableKernel[A, E, P]) slope(i int, p, q *affinePoint[E], minus bool)
 	return true
 }
 
+func (*portableKernel[A, E, P]) fetch(store, []uint32) {}
+
 func (k *portableKernel[A, E, P]) affine(src store, i int) A {
 	return k.codec.toAffine(&src.(pointStore[E])[i])
 }

@@ -231,6 +231,12 @@ func (k *vectorKernel[A]) assign(dst store, d int, src store, s uint32) {
 	}
 }
 
+func (k *vectorKernel[A]) fetch(src store, s []uint32) {
+	if len(s) > 0 {
+		fetchVec(src.(*vectorStore).coord(0), &s[0], len(s), k.group.shift)
+	}
+}
+
 func (k *vectorKernel[A]) add(dst store, d []uint32, src store, s []uint32, next *pairs) []int {
 	if len(d) == 0 {
 		return nil
@@ -324,10 +330,15 @@ type fetch struct {
 	ahead    pairs
 }
 
+// quarter returns the lists from the given quarter on, of the points ahead of n blocks.
+func (f *fetch) quarter(i, n int) (d, s *uint32) {
+	return &f.ahead.d[i*2*n], &f.ahead.s[i*2*n]
+}
+
 // mul multiplies n blocks and fetches a quarter of the points ahead.
 func (f *vectorFp) mul(dst, a, b *uint64, n, quarter, stride int) {
-	at := quarter * 2 * n
-	mulFetchVec(dst, a, b, n, stride, f.fetch.dst, &f.fetch.ahead.d[at], f.fetch.src, &f.fetch.ahead.s[at])
+	d, s := f.fetch.quarter(quarter, n)
+	mulFetchVec(dst, a, b, n, stride, f.fetch.dst, d, f.fetch.src, s)
 }
 
 func (f *vectorFp) sums(dst, src *vectorStore, p pairs, n, count int, ahead pairs) []int {

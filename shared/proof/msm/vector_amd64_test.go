@@ -110,6 +110,7 @@ func TestVectorFieldEqualsBigInt(t *testing.T) {
 	r := newRand(30)
 	const n = 256
 	lanes := n * blockLanes
+	list := make([]uint32, 2*n) // of points that are only fetched
 	p := fp.Modulus()
 	unR := new(big.Int).ModInverse(new(big.Int).Lsh(big.NewInt(1), 416), p)
 	for round := range 3 {
@@ -123,6 +124,9 @@ func TestVectorFieldEqualsBigInt(t *testing.T) {
 		checkLanes(t, "mul", out, 1.0001, product)
 		mulVec(out.at(n-1), a.blocks.at(n-1), b.blocks.at(n-1), n, -blockBytes, -blockBytes)
 		checkLanes(t, "mul down", out, 1.0001, product)
+		clear(out)
+		mulFetchVec(out.at(0), a.blocks.at(0), b.blocks.at(0), n, blockBytes, out.at(0), &list[0], out.at(0), &list[0])
+		checkLanes(t, "mul and fetch", out, 1.0001, product)
 		mulSubVec(out.at(0), a.blocks.at(0), b.blocks.at(0), c.blocks.at(0), n)
 		checkLanes(t, "mul sub", out, 1.0002, func(k int) *big.Int {
 			return new(big.Int).Sub(product(k), c.numbers[k])
@@ -147,6 +151,7 @@ func TestVectorFp2EqualsBigInt(t *testing.T) {
 	r := newRand(31)
 	const n = 256
 	lanes := n * blockLanes
+	list := make([]uint32, 2*n) // of points that are only fetched
 	unR := new(big.Int).ModInverse(new(big.Int).Lsh(big.NewInt(1), 416), fp.Modulus())
 	for round := range 3 {
 		var x [6]vectorCase
@@ -162,7 +167,7 @@ func TestVectorFp2EqualsBigInt(t *testing.T) {
 		first := func(k int) *big.Int { return new(big.Int).Sub(mul(0, 2, k), mul(1, 3, k)) }
 		second := func(k int) *big.Int { return new(big.Int).Add(mul(0, 3, k), mul(1, 2, k)) }
 		mulE2Vec(out0.at(0), out1.at(0), x[0].blocks.at(0), x[1].blocks.at(0), x[2].blocks.at(0), x[3].blocks.at(0),
-			minus.at(0), n, blockBytes, blockBytes)
+			minus.at(0), n, blockBytes, out0.at(0), &list[0], out0.at(0), &list[0])
 		checkLanes(t, "mul, first half", out0, 1.0001, first)
 		checkLanes(t, "mul, second half", out1, 1.0001, second)
 		mulE2SubVec(out0.at(0), out1.at(0), x[0].blocks.at(0), x[1].blocks.at(0), x[2].blocks.at(0),

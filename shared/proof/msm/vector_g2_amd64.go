@@ -22,6 +22,7 @@ type vectorFp2 struct {
 	minus               blocks // second half of a factor, negated
 	one                 blocks
 	infinite            []int
+	fetch               fetch
 }
 
 func newVectorFp2() *vectorFp2 {
@@ -34,9 +35,10 @@ func newVectorFp2() *vectorFp2 {
 	return f
 }
 
-func (f *vectorFp2) sums(dst, src *vectorStore, p pairs, n, count int, _ pairs) []int {
+func (f *vectorFp2) sums(dst, src *vectorStore, p pairs, n, count int, ahead pairs) []int {
 	const shift = 8
 	d, s := p.d, p.s
+	f.fetch = fetch{dst.coord(0), src.coord(0), ahead}
 	for c := range 2 {
 		gatherX(f.dx[c].at(0), f.x1[c].at(0), f.sum[c].at(0), dst.coord(c), &d[0], src.coord(c), &s[0], n, shift)
 		gatherY(f.dy[c].at(0), f.y1[c].at(0), dst.coord(2+c), &d[0], src.coord(2+c), &s[0], n, shift)
@@ -49,8 +51,8 @@ func (f *vectorFp2) sums(dst, src *vectorStore, p pairs, n, count int, _ pairs) 
 		}
 	}
 	lambda, x3, y3 := f.dy, f.sum, f.y1
-	f.mul(f.prefix, f.prefix, blocks2{f.back[0][2*blockWords:], f.back[1][2*blockWords:]}, n)
-	f.mul(lambda, f.dy, f.prefix, n)
+	f.mul(f.prefix, f.prefix, blocks2{f.back[0][2*blockWords:], f.back[1][2*blockWords:]}, n, 2)
+	f.mul(lambda, f.dy, f.prefix, n, 3)
 	f.squareSub(x3, lambda, f.sum, n)
 	for c := range 2 {
 		subVec(f.x1[c].at(0), f.x1[c].at(0), x3[c].at(0), n, blockBytes)
@@ -65,11 +67,12 @@ func (f *vectorFp2) sums(dst, src *vectorStore, p pairs, n, count int, _ pairs) 
 	return slices.DeleteFunc(f.infinite, func(k int) bool { return k >= count })
 }
 
-// mul sets dst to a b; dst may be a, not b.
-func (f *vectorFp2) mul(dst, a, b blocks2, n int) {
+// mul sets dst to a b and fetches a quarter of the points ahead; dst may be a, not b.
+func (f *vectorFp2) mul(dst, a, b blocks2, n, quarter int) {
 	negVec(f.minus.at(0), b[1].at(0), n)
+	d, s := f.fetch.quarter(quarter, n)
 	mulE2Vec(dst[0].at(0), dst[1].at(0), a[0].at(0), a[1].at(0), b[0].at(0), b[1].at(0), f.minus.at(0),
-		n, blockBytes, blockBytes)
+		n, blockBytes, f.fetch.dst, d, f.fetch.src, s)
 }
 
 // squareSub sets dst to a^2 - c, brought down for keeping: (a0+a1)(a0-a1) - c0 and 2 a0 a1 - c1. The prefixes are
@@ -90,8 +93,9 @@ func (f *vectorFp2) invert(n int) bool {
 		clear(f.prefix[1][i*blockWords : (i+1)*blockWords])
 	}
 	negVec(f.minus.at(0), f.dx[1].at(0), n)
+	d, s := f.fetch.quarter(0, n)
 	mulE2Vec(f.prefix[0].at(2), f.prefix[1].at(2), f.prefix[0].at(0), f.prefix[1].at(0),
-		f.dx[0].at(0), f.dx[1].at(0), f.minus.at(0), n, blockBytes, blockBytes)
+		f.dx[0].at(0), f.dx[1].at(0), f.minus.at(0), n, blockBytes, f.fetch.dst, d, f.fetch.src, s)
 	var e, products [2 * blockLanes]bls12381.E2
 	var product bls12381.E2
 	product.SetOne()
@@ -116,8 +120,10 @@ func (f *vectorFp2) invert(n int) bool {
 		}
 	}
 	if n > 2 {
+		d, s = f.fetch.quarter(1, n)
 		mulE2Vec(f.back[0].at(n-1), f.back[1].at(n-1), f.back[0].at(n+1), f.back[1].at(n+1),
-			f.dx[0].at(n-1), f.dx[1].at(n-1), f.minus.at(n-1), n-2, -blockBytes, -blockBytes)
+			f.dx[0].at(n-1), f.dx[1].at(n-1), f.minus.at(n-1), n-2, -blockBytes,
+			f.fetch.dst, d, f.fetch.src, s)
 	}
 	return true
 }

@@ -118,6 +118,18 @@ func (a *asm) mul() {
 	a.loopEnd("loop", "CX", "DI", "R8", "SI", "R8", "DX", "R9")
 }
 
+// fetch fetches the lines of the next two points of a list.
+func (a *asm) fetch(base, list string, shift, lines int) {
+	for i := range 2 {
+		a.op("MOVL %d(%s), AX", 4*i, list)
+		a.op("ANDL $0x7fffffff, AX")
+		a.op("SHLQ $%d, AX", shift)
+		for l := range lines {
+			a.op("PREFETCHT0 %d(%s)(AX*1)", 64*l, base)
+		}
+	}
+}
+
 // mulFetch is mul that fetches both lines of two G1 points of each list while it works on a block.
 func (a *asm) mulFetch() {
 	a.text("func mulFetchVec(dst, a, b *uint64, n, stride int, dPoints *uint64, d *uint32, sPoints *uint64, s *uint32)",
@@ -126,15 +138,8 @@ func (a *asm) mulFetch() {
 		"s", "R13")
 	a.mulSetup()
 	a.label("loop")
-	for i := range 2 {
-		for _, list := range [][2]string{{"R10", "R11"}, {"R12", "R13"}} {
-			a.op("MOVL %d(%s), AX", 4*i, list[1])
-			a.op("ANDL $0x7fffffff, AX")
-			a.op("SHLQ $7, AX")
-			a.op("PREFETCHT0 (%s)(AX*1)", list[0])
-			a.op("PREFETCHT0 64(%s)(AX*1)", list[0])
-		}
-	}
+	a.fetch("R10", "R11", 7, 2)
+	a.fetch("R12", "R13", 7, 2)
 	t := a.mulBody()
 	a.normalise(t[:limbs], regCarry, regMask, false)
 	a.store(t[:limbs], "DI")
@@ -211,19 +216,23 @@ func (a *asm) sqrSub() {
 }
 
 // mulE2 multiplies in Fp2 = Fp[u]/(u^2+1): dst0 = a0 b0 + a1 n1 with n1 = -b1, dst1 = a0 b1 + a1 b0, each with one
-// reduction. With sub, c is subtracted and the result brought down for keeping.
+// reduction. Without sub, G2 points are fetched on the way, as in mulFetch. With it, c is subtracted and the result
+// brought down for keeping.
 func (a *asm) mulE2(sub bool) {
 	name := "mulE2Vec"
-	params := "dst0, dst1, a0, a1, b0, b1, n1 *uint64, n, stride, bStride int"
+	params := "dst0, dst1, a0, a1, b0, b1, n1 *uint64, n, stride int, " +
+		"dPoints *uint64, d *uint32, sPoints *uint64, s *uint32"
+	argBytes := 104
 	if sub {
 		name, params = "mulE2SubVec", "dst0, dst1, a0, a1, b0, b1, n1, c0, c1 *uint64, n int"
+		argBytes = 80
 	}
-	a.text(fmt.Sprintf("func %s(%s)", name, params), name, 80)
+	a.text(fmt.Sprintf("func %s(%s)", name, params), name, argBytes)
 	args := []string{"dst0", "DI", "dst1", "R10", "a0", "SI", "a1", "R11", "b0", "DX", "b1", "R12", "n1", "R13"}
 	if sub {
 		args = append(args, "c0", "BX", "c1", "R8", "n", "CX")
 	} else {
-		args = append(args, "n", "CX", "stride", "R8", "bStride", "R9")
+		args = append(args, "n", "CX", "stride", "R8", "dPoints", "R14", "d", "BX", "sPoints", "R14", "s", "R15")
 	}
 	a.args(args...)
 	const q, carry, row0, row1, inverse, mask = "Z25", "Z26", "Z27", "Z28", "Z29", "Z30"
@@ -234,6 +243,12 @@ func (a *asm) mulE2(sub bool) {
 	a.label("loop")
 	a.load(x0, "SI")
 	a.load(x1, "R11")
+	if !sub {
+		a.arg("dPoints", 9, "R14")
+		a.fetch("R14", "BX", 8, 4)
+		a.arg("sPoints", 11, "R14")
+		a.fetch("R14", "R15", 8, 4)
+	}
 	for half, ys := range [][2]string{{"DX", "R13"}, {"R12", "DX"}} {
 		r := a.montgomery(t, q, carry, inverse, mask, true, modulus, product{x0, ys[0], row0}, product{x1, ys[1], row1})
 		if sub {
@@ -250,7 +265,8 @@ func (a *asm) mulE2(sub bool) {
 			"BX", step, "R8", step)
 		return
 	}
-	a.loopEnd("loop", "CX", "DI", "R8", "R10", "R8", "SI", "R8", "R11", "R8", "DX", "R9", "R12", "R9", "R13", "R9")
+	a.loopEnd("loop", "CX", "DI", "R8", "R10", "R8", "SI", "R8", "R11", "R8", "DX", "R8", "R12", "R8", "R13", "R8",
+		"BX", "$8", "R15", "$8")
 }
 
 // addSub writes addVec, dst = a + b, and subVec, dst = a - b + subOffset p; both normalised, not reduced.

@@ -71,6 +71,7 @@ func main() {
 	a.neg()
 	a.gather()
 	a.scatter()
+	a.fetchPoints()
 	a.decode()
 	if err := os.WriteFile("ifma_amd64.s", a.Bytes(), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, err)

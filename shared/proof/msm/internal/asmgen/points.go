@@ -123,6 +123,29 @@ func (a *asm) scatter() {
 	a.loopEnd("loop", "BX", "SI", fmt.Sprintf("$%d", blockSize), "R10", "$32")
 }
 
+// fetchPoints fetches all lines of the points in a list; shift is at least 7.
+func (a *asm) fetchPoints() {
+	a.text("func fetchVec(points *uint64, s *uint32, n, shift int)", "fetchVec", 32)
+	a.args("points", "SI", "s", "R10", "n", "BX", "shift", "CX")
+	a.op("MOVL $1, R9")
+	a.op("SHLQ CX, R9")
+	a.label("loop")
+	a.op("MOVL (R10), AX")
+	a.op("ANDL $0x7fffffff, AX")
+	a.op("SHLQ CX, AX")
+	a.op("ADDQ SI, AX")
+	a.op("LEAQ (AX)(R9*1), R8")
+	a.label("line")
+	a.op("PREFETCHT0 (AX)")
+	a.op("ADDQ $64, AX")
+	a.op("CMPQ AX, R8")
+	a.op("JNE line")
+	a.op("ADDQ $4, R10")
+	a.op("DECQ BX")
+	a.op("JNZ loop")
+	a.op("RET")
+}
+
 // decode cuts big-endian coordinates into limbs and reports the lanes of any block that are not below p.
 func (a *asm) decode() {
 	a.text("func decodeVec(dst *uint64, src *byte, idx *int32, n, size int) (bad uint64)", "decodeVec", 48)
