@@ -1,0 +1,212 @@
+package groth16
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/proofrack/proofrack/shared/proof/sdr"
+	"github.com/proofrack/proofrack/shared/proof/srs"
+)
+
+func TestForeignProofVerifies(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	if err := Verify(f.key(t), publicInputs(t, &f.sector), f.proof(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestForeignProofFailsWithTheOtherParentOrder(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	f.sector.Config.Version = sdr.APIVersion1_0
+	if err := Verify(f.key(t), publicInputs(t, &f.sector), f.proof(t)); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("got %v, want ErrInvalid", err)
+	}
+}
+
+func TestForeignProofFailsWithAnyFlippedBit(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	key, err := Prepare(f.key(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := publicInputs(t, &f.sector)
+	verified := 0
+	for bit := range 8 * ProofBytes {
+		flipped := append([]byte(nil), f.proofBytes...)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		proof, err := ParseProof(flipped)
+		if err != nil {
+			continue
+		}
+		verified++
+		if err := key.Verify(inputs, proof); !errors.Is(err, ErrInvalid) {
+			t.Errorf("bit %d: got %v, want ErrInvalid", bit, err)
+		}
+	}
+	if verified < 3 { // the three sign bits always decode
+		t.Errorf("only %d changed proofs decoded", verified)
+	}
+}
+
+func TestForeignProofFailsWithAnyInputChanged(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	key, err := Prepare(f.key(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, random := f.proof(t), rand.New(rand.NewPCG(1, 2))
+	for i, good := range publicInputs(t, &f.sector) {
+		inputs := publicInputs(t, &f.sector)
+		b := good.Bits()
+		b[random.IntN(3)] ^= 1 << random.IntN(64)
+		for k := len(b) - 1; k >= 0; k-- { // the number in b, whatever its size
+			inputs[i].Mul(&inputs[i], power64())
+			if k == len(b)-1 {
+				inputs[i].SetZero()
+			}
+			word := fr.NewElement(b[k])
+			inputs[i].Add(&inputs[i], &word)
+		}
+		if inputs[i].Equal(&good) {
+			t.Fatalf("input %d is as before", i)
+		}
+		if err := key.Verify(inputs, proof); !errors.Is(err, ErrInvalid) {
+			t.Errorf("input %d: got %v, want ErrInvalid", i, err)
+		}
+	}
+}
+
+// power64 is 2^64.
+func power64() *fr.Element {
+	e := fr.NewElement(1 << 63)
+	return e.Double(&e)
+}
+
+// A flipped bit in the key is found when the key is read: the point leaves the curve.
+func TestForeignProofFailsWithAFlippedBitInTheKey(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	inputs, proof := publicInputs(t, &f.sector), f.proof(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 250 {
+		bit := random.IntN(8 * len(f.keyBytes))
+		flipped := append([]byte(nil), f.keyBytes...)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		key, err := srs.ParseKey(flipped)
+		if err != nil {
+			continue
+		}
+		if err := Verify(key, inputs, proof); err == nil {
+			t.Errorf("bit %d of the key: the proof verifies", bit)
+		}
+	}
+}
+
+// Points that are well formed but others than the key's.
+func TestForeignProofFailsWithAnotherKey(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	inputs, proof := publicInputs(t, &f.sector), f.proof(t)
+	g1 := func(p *bls12381.G1Affine) { p.Double(p) }
+	g2 := func(p *bls12381.G2Affine) { p.Double(p) }
+	changes := map[string]func(*srs.VerifyingKey){
+		"alpha": func(k *srs.VerifyingKey) { g1(&k.AlphaG1) },
+		"beta":  func(k *srs.VerifyingKey) { g2(&k.BetaG2) },
+		"gamma": func(k *srs.VerifyingKey) { g2(&k.GammaG2) },
+		"delta": func(k *srs.VerifyingKey) { g2(&k.DeltaG2) },
+		"swap":  func(k *srs.VerifyingKey) { k.IC[4], k.IC[5] = k.IC[5], k.IC[4] },
+	}
+	for name, change := range changes {
+		key := f.key(t)
+		change(key)
+		if err := Verify(key, inputs, proof); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestWrongNumberOfInputsIsAnErrorOfItsOwn(t *testing.T) {
+	t.Parallel()
+	f := readForeign(t)
+	key, err := Prepare(f.key(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, proof := publicInputs(t, &f.sector), f.proof(t)
+	for name, bad := range map[string][]fr.Element{
+		"none": nil, "one less": inputs[1:], "one more": append(inputs[:len(inputs):len(inputs)], fr.One()),
+	} {
+		if err := key.Verify(bad, proof); !errors.Is(err, ErrInputCount) || errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInputCount", name, err)
+		}
+		err := key.VerifyBatch([][]fr.Element{inputs, bad}, []Proof{*proof, *proof})
+		if !errors.Is(err, ErrInputCount) {
+			t.Errorf("%s in a batch: got %v, want ErrInputCount", name, err)
+		}
+	}
+}
+
+// publishedKeysEnv names a folder with published `.vk` files; without it, testdata/published is looked at.
+const publishedKeysEnv = "PROOFRACK_PUBLISHED_KEYS"
+
+func publishedKeys(t *testing.T) map[sdr.SectorSize]*PreparedKey {
+	t.Helper()
+	folder := os.Getenv(publishedKeysEnv)
+	if folder == "" {
+		folder = filepath.Join("testdata", "published")
+	}
+	keys := map[sdr.SectorSize]*PreparedKey{}
+	for _, size := range sdr.PublishedSizes() {
+		path := filepath.Join(folder, sdr.ParamsName(size)+srs.KeyExtension)
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		key, err := srs.OpenKey(t.Context(), path, 0, srs.Options{DigestCache: filepath.Join(t.TempDir(), "digests")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys[size], err = Prepare(key.VerifyingKey); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(keys) == 0 {
+		t.Skipf("no published .vk file in %s: put some there, or name their folder by %s", folder, publishedKeysEnv)
+	}
+	return keys
+}
+
+func TestSealRecordsVerifyUnderPublishedKeys(t *testing.T) {
+	t.Parallel()
+	keys, records := publishedKeys(t), readSealRecords(t)
+	for i := range records {
+		r := &records[i]
+		sector := r.sector(t)
+		key := keys[sector.Config.Size]
+		if key == nil {
+			continue
+		}
+		inputs, err := sector.AllPublicInputs()
+		if err != nil {
+			t.Errorf("record %d: %v", i+1, err)
+			continue
+		}
+		proofs, err := ParseProofs(r.proofBytes(), len(inputs))
+		if err != nil {
+			t.Errorf("record %d: %v", i+1, err)
+			continue
+		}
+		if err := key.VerifyBatch(inputs, proofs); err != nil {
+			t.Errorf("record %d: %v", i+1, err)
+		}
+	}
+}
