@@ -102,12 +102,31 @@ func (a *accumulator[A, J, P]) reduce(ctx context.Context) ([]J, error) {
 	return sums, err
 }
 
+// plainReduceMax is up to how many buckets are reduced one by one: segments would be too few to share inversions.
+const plainReduceMax = 1 << 10
+
+// weighted adds up the points of a set, entry i counting i + first times, first being 0 or 1.
+func weighted[A, J any, P jacobian[A, J]](k kernel[A], set *setOf, first int) J {
+	var running, total J
+	for i := set.len() - 1; i >= 1-first; i-- {
+		if set.has(uint32(i)) {
+			p := k.affine(set.store, i)
+			P(&running).AddMixed(&p)
+		}
+		P(&total).AddAssign(&running)
+	}
+	return total
+}
+
 // reduceWindow splits the buckets into segments of equal length and takes one bucket of every segment at a time,
 // from the top: run[j] is the sum of the buckets of segment j so far, sum[j] the sum of those running sums. In the
 // end sum[j] counts each bucket by its place in the segment, from 1; the places before the segment are added as
 // (j length) run[j].
 func reduceWindow[A, J any, P jacobian[A, J]](w *worker[A], buckets *setOf) J {
-	segments := min(segmentsMax, max(1, buckets.len()/8))
+	if buckets.len() <= plainReduceMax {
+		return weighted[A, J, P](w.kernel, buckets, 1)
+	}
+	segments := min(segmentsMax, buckets.len()/8)
 	length := buckets.len() / segments
 	run, sum := newSet(w.kernel, segments), newSet(w.kernel, segments)
 	for k := length - 1; k >= 0; k-- {
@@ -126,14 +145,7 @@ func reduceWindow[A, J any, P jacobian[A, J]](w *worker[A], buckets *setOf) J {
 		}
 		w.adder.flush()
 	}
-	var running, total J
-	for j := segments - 1; j >= 1; j-- {
-		if run.has(uint32(j)) {
-			p := w.kernel.affine(run.store, j)
-			P(&running).AddMixed(&p)
-		}
-		P(&total).AddAssign(&running)
-	}
+	total := weighted[A, J, P](w.kernel, run, 0)
 	for l := length; l > 1; l /= 2 {
 		P(&total).DoubleAssign()
 	}
