@@ -57,7 +57,7 @@ type accumulator[A, J any, P jacobian[A, J]] struct {
 	// Buckets of each window; bucket i holds the points with digits i+1 and, negated, -i-1. Set at the first pass.
 	recoder recoder
 	buckets []*setOf
-	codes   []code
+	codes   codes
 	failed  error
 }
 

@@ -28,7 +28,7 @@ func newBucketer[A any](k kernel[A]) *bucketer[A] {
 	return &bucketer[A]{kernel: k, adder: newAdder(k), deferred: make([]addition, 0, deferredMax)}
 }
 
-// begin selects the buckets base..base+n-1 of set and the points that are added to them.
+// begin selects the buckets base..base+n-1 of set, base being a multiple of 64, and the points that are added to them.
 func (b *bucketer[A]) begin(set *setOf, base, n int, points store) {
 	if len(b.taken) < (n+63)/64 {
 		b.taken = make([]uint64, (n+63)/64)
@@ -37,11 +37,28 @@ func (b *bucketer[A]) begin(set *setOf, base, n int, points store) {
 	b.adder.between(set, points)
 }
 
-// push adds points[src] to a bucket.
+// push adds points[src] to a bucket. It is the inner loop of a pass: what is rare is elsewhere.
 func (b *bucketer[A]) push(bucket, src uint32) {
-	if b.try(bucket, src) {
+	word, bit := &b.taken[(bucket-b.base)/64], uint64(1)<<(bucket%64)
+	if *word&bit != 0 {
+		b.postpone(bucket, src)
 		return
 	}
+	a := b.adder
+	if a.dst.used[bucket/64]&bit == 0 {
+		a.push(bucket, src)
+		return
+	}
+	*word |= bit
+	p := a.next
+	p.d, p.s = append(p.d, bucket), append(p.s, src)
+	if len(p.d) == batchMax {
+		b.next()
+	}
+}
+
+// postpone keeps an addition for a later batch.
+func (b *bucketer[A]) postpone(bucket, src uint32) {
 	b.deferred = append(b.deferred, addition{bucket, src})
 	if len(b.deferred) == deferredMax {
 		b.next()
@@ -53,21 +70,6 @@ func (b *bucketer[A]) push(bucket, src uint32) {
 			b.settle()
 		}
 	}
-}
-
-// try adds to the present batch unless the bucket is in it.
-func (b *bucketer[A]) try(bucket, src uint32) bool {
-	word, bit := &b.taken[(bucket-b.base)/64], uint64(1)<<((bucket-b.base)%64)
-	if *word&bit != 0 {
-		return false
-	}
-	if b.adder.push(bucket, src) {
-		*word |= bit
-		if b.adder.full() {
-			b.next()
-		}
-	}
-	return true
 }
 
 // turn turns in the present batch; its buckets are free again.
@@ -87,7 +89,7 @@ func (b *bucketer[A]) next() {
 			kept = append(kept, b.deferred[i:]...)
 			break
 		}
-		word, bit := &b.taken[(d.bucket-b.base)/64], uint64(1)<<((d.bucket-b.base)%64)
+		word, bit := &b.taken[(d.bucket-b.base)/64], uint64(1)<<(d.bucket%64)
 		if *word&bit != 0 {
 			kept = append(kept, d)
 			continue

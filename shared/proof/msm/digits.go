@@ -1,6 +1,7 @@
 package msm
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -9,11 +10,18 @@ import (
 // scalarBits is the room signed digits need: |s| < 2^254 after the choice of sign, plus one bit for the carry.
 const scalarBits = 255
 
-// code is a scalar prepared for cutting into signed digits: see recoder.encode.
-type code [fr.Limbs]uint64
+// codes are scalars prepared for cutting into signed digits, codeBytes each; see recoder.encode. The last is followed
+// by codePadding bytes, so that a window can be read as part of a whole word.
+type codes []byte
 
-// codeMinus marks a code whose digits all change sign; the bits below are below 2^255.
-const codeMinus = uint64(1) << 63
+const (
+	codeBytes   = fr.Bytes
+	codePadding = 8
+	// codeMinus marks, in the last word of a code, that all digits change sign; the bits below are below 2^255.
+	codeMinus = uint64(1) << 63
+)
+
+func newCodes(n int) codes { return make(codes, n*codeBytes+codePadding) }
 
 // recoder cuts scalars into signed digits of c bits.
 type recoder struct {
@@ -44,9 +52,9 @@ func order() [fr.Limbs]uint64 {
 	return r
 }
 
-// encode prepares s: the smaller of s and r-s is taken, so that its digits never carry out of the last window, and
+// encode prepares s as code i: the smaller of s and r-s is taken, so that its digits never carry out of the last window, and
 // the sign kept.
-func (r *recoder) encode(s *fr.Element) code {
+func (r *recoder) encode(to codes, i int, s *fr.Element) {
 	v := s.Bits()
 	var n, sum [fr.Limbs]uint64
 	var borrow, carry uint64
@@ -63,42 +71,34 @@ func (r *recoder) encode(s *fr.Element) code {
 	if minus {
 		sum[fr.Limbs-1] |= codeMinus
 	}
-	return sum
+	for k, word := range sum {
+		binary.LittleEndian.PutUint64(to[i*codeBytes+8*k:], word)
+	}
 }
 
 // cutter extracts the digits of one window.
 type cutter struct {
-	word, shift int
-	mask        uint64
-	bias        int32
+	at    int // byte that has the window's lowest bit
+	shift int
+	mask  uint64
+	bias  int32
 }
 
 func (r *recoder) cutter(w int) cutter {
 	at := w * r.bits
-	c := cutter{word: at / 64, shift: at % 64, mask: 1<<r.bits - 1, bias: 1 << (r.bits - 1)}
+	c := cutter{at: at / 8, shift: at % 8, mask: 1<<r.bits - 1, bias: 1 << (r.bits - 1)}
 	if w == r.windows-1 {
 		c.bias = 0
+		c.mask = 1<<(scalarBits-at) - 1
 	}
 	return c
 }
 
-// digit returns a digit of the prepared scalar, in -2^(c-1)..2^(c-1).
-func (c *cutter) digit(s *code) int32 {
-	last := s[fr.Limbs-1] &^ codeMinus
-	var d uint64
-	switch {
-	case c.word == fr.Limbs-1:
-		d = last >> c.shift
-	case c.word == fr.Limbs-2:
-		d = s[c.word]>>c.shift | last<<1<<(63-c.shift)
-	default:
-		d = s[c.word]>>c.shift | s[c.word+1]<<1<<(63-c.shift)
-	}
-	digit := int32(d&c.mask) - c.bias
-	if s[fr.Limbs-1]&codeMinus != 0 {
-		return -digit
-	}
-	return digit
+// digit returns a digit of code i, in -2^(c-1)..2^(c-1).
+func (c *cutter) digit(s codes, i int) int32 {
+	word := binary.LittleEndian.Uint64(s[i*codeBytes+c.at:])
+	minus := -int32(s[i*codeBytes+codeBytes-1] >> 7)
+	return (int32(word>>(c.shift&7)&c.mask) - c.bias ^ minus) - minus
 }
 
 func less(a, b *[fr.Limbs]uint64) bool {

@@ -27,7 +27,7 @@ type multiplier[A any] struct {
 	kernel kernel[A]
 	adder  *adder[A]
 	sums   *setOf
-	codes  []code
+	codes  codes
 	// Multiples of one window and the sums they belong to.
 	places, multiples []uint32
 }
@@ -46,7 +46,7 @@ func newFixedBase[A, J any, P jacobian[A, J]](
 		k := g.newKernel(c.Portable)
 		f.workers = append(f.workers, &multiplier[A]{
 			kernel: k, adder: newAdder(k), sums: newSet(k, batchMax),
-			codes: make([]code, batchMax),
+			codes: newCodes(batchMax),
 		})
 	}
 	return f, f.fillTable(ctx, base)
@@ -135,7 +135,7 @@ func (f *fixedBase[A, J, P]) each(
 		n := min(batchMax, len(scalars)-from)
 		m := f.workers[w]
 		for i := range n {
-			m.codes[i] = f.recoder.encode(&scalars[from+i])
+			f.recoder.encode(m.codes, i, &scalars[from+i])
 		}
 		m.sums.clear()
 		m.adder.between(m.sums, f.table.store)
@@ -154,8 +154,8 @@ func (f *fixedBase[A, J, P]) addWindow(m *multiplier[A], w, n int) {
 	at := uint32(w) << (f.recoder.bits - 1)
 	cut := f.recoder.cutter(w)
 	m.places, m.multiples = m.places[:0], m.multiples[:0]
-	for i := range m.codes[:n] {
-		d, sign := cut.digit(&m.codes[i]), uint32(0)
+	for i := range n {
+		d, sign := cut.digit(m.codes, i), uint32(0)
 		if d < 0 {
 			d, sign = -d, negative
 		}

@@ -58,14 +58,14 @@ func (a *accumulator[A, J, P]) parts(windows int) int {
 }
 
 func (a *accumulator[A, J, P]) recodeAll(n int) {
-	if len(a.codes) < n {
-		a.codes = make([]code, len(a.scalars))
+	if len(a.codes) < n*codeBytes+codePadding {
+		a.codes = newCodes(len(a.scalars))
 	}
 	const step = 4096
 	// No task fails.
 	_ = parallel(len(a.workers), (n+step-1)/step, func(_, task int) error {
 		for i := task * step; i < min(n, (task+1)*step); i++ {
-			a.codes[i] = a.recoder.encode(&a.scalars[i])
+			a.recoder.encode(a.codes, i, &a.scalars[i])
 		}
 		return nil
 	})
@@ -77,13 +77,12 @@ func (a *accumulator[A, J, P]) fill(b *bucketer[A], w, part, parts, n int) {
 	base := part * count
 	b.begin(a.buckets[w], base, count, a.points)
 	cut := a.recoder.cutter(w)
-	for i := range a.codes[:n] {
-		d, src := cut.digit(&a.codes[i]), uint32(i)
-		if d < 0 {
-			d, src = -d, src|negative
-		}
-		if bucket := uint32(d) - 1; bucket-uint32(base) < uint32(count) { // false for d = 0
-			b.push(bucket, src)
+	for i := range n {
+		d := cut.digit(a.codes, i)
+		minus := uint32(d >> 31)
+		bucket := (uint32(d) ^ minus) - minus - 1
+		if bucket-uint32(base) < uint32(count) { // false for d = 0
+			b.push(bucket, uint32(i)|minus&negative)
 		}
 	}
 	b.end()
