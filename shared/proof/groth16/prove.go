@@ -46,7 +46,9 @@ type Option func(*Prover)
 func WithWorkers(n int) Option { return func(p *Prover) { p.workers = max(1, n) } }
 
 // WithObserver has every stage reported when it begins; the function that it returns is called when the stage ends.
-func WithObserver(observe func(Stage) (end func())) Option { return func(p *Prover) { p.observe = observe } }
+func WithObserver(observe func(Stage) (end func())) Option {
+	return func(p *Prover) { p.observe = observe }
+}
 
 // WithBlinding replaces the random scalars. Only test helpers can make the argument.
 func WithBlinding(source blinding.Source) Option { return func(p *Prover) { p.blinding = source } }
@@ -60,9 +62,9 @@ type Prover struct {
 	observe  func(Stage) (end func())
 	blinding blinding.Source
 
-	transform *transform
-	scratch   sync.Mutex // held while the vectors are in use
-	vectors   [2]fr.Vector
+	quotient *quotient
+	scratch  sync.Mutex // held while the vectors are in use
+	vectors  [2]fr.Vector
 }
 
 // NewProver prepares proving. It refuses parameters that are not the artifact's circuit's. Both must stay open.
@@ -74,11 +76,11 @@ func NewProver(params *srs.Params, a *artifact.Artifact, options ...Option) (*Pr
 	for _, option := range options {
 		option(p)
 	}
-	t, err := newTransform(a.Totals.DomainBits(), p.workers)
+	q, err := newQuotient(a.Totals.DomainBits(), p.workers)
 	if err != nil {
 		return nil, fmt.Errorf("prepare proofs of circuit %s: %w", a.CircuitID, err)
 	}
-	p.transform = t
+	p.quotient = q
 	return p, nil
 }
 
@@ -128,14 +130,14 @@ func (p *Prover) sumH(ctx context.Context, s *compact.Segment) (sum bls12381.G1A
 	defer p.scratch.Unlock()
 	for i := range p.vectors {
 		if p.vectors[i] == nil {
-			p.vectors[i] = make(fr.Vector, p.transform.size())
+			p.vectors[i] = make(fr.Vector, p.quotient.size())
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return sum, err
 	}
 	end := p.observe(StageQuotient)
-	p.transform.quotient(s, s.Counts().RowsTotal(), p.vectors[0], p.vectors[1])
+	p.quotient.compute(s, s.Counts().RowsTotal(), p.vectors[0], p.vectors[1])
 	end()
 	defer p.observe(StageH)()
 	return p.streamH(ctx, p.vectors[0])
@@ -234,4 +236,3 @@ func (w *Pending) Finish(ctx context.Context) (*Proof, error) {
 
 // Witnessed are the segment's public inputs without the leading ONE: what the proof is about.
 func (w *Pending) Witnessed() []fr.Element { return w.segment.Inputs()[1:] }
-

@@ -1,7 +1,14 @@
 package groth16
 
 import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/proofrack/proofrack/shared/proof/groth16/internal/ntt"
 )
 
 // vectors are a partition's evaluations, block by block. *compact.Segment has it.
@@ -11,50 +18,118 @@ type vectors interface {
 	ExpandC(from int, dst []fr.Element)
 }
 
-// quotient computes the coefficients of h = (A·B − C)/Z (spec c2-formats.md 3.6) into first, in natural order; second is
-// scratch. Both have the domain's size. rowCount evaluations are given, the rest of the domain is zero.
+// quotient computes quotient polynomials on the domain of one circuit.
+type quotient struct {
+	domain  *ntt.Domain
+	bits    int
+	workers int
+	// ofDomain and ofCoset are 1/(2m) and 1/(2m³): the halves of the two terms without the factors m that
+	// interpolation leaves.
+	ofDomain, ofCoset fr.Element
+}
+
+func newQuotient(domainBits, workers int) (*quotient, error) {
+	domain, err := ntt.New(domainBits, workers)
+	if err != nil {
+		return nil, fmt.Errorf("prepare quotients: %w", err)
+	}
+	q := &quotient{domain: domain, bits: domainBits, workers: max(1, workers)}
+	var m fr.Element
+	m.SetUint64(uint64(domain.Size()))
+	q.ofDomain.Double(&m).Inverse(&q.ofDomain)
+	m.Square(&m).Inverse(&m)
+	q.ofCoset.Mul(&q.ofDomain, &m)
+	return q, nil
+}
+
+// size is the number of points, and of coefficients.
+func (q *quotient) size() int { return q.domain.Size() }
+
+// compute puts the coefficients of h = (A·B − C)/(x^m − 1) (spec c2-formats.md 3.6) into first, in natural order; second
+// is scratch. Both have the domain's size. rowCount evaluations are given, the rest of the domain is zero.
 //
 // With P = A·B, of degree below 2m, and C ≡ P modulo x^m − 1, h is the upper half of P. P modulo x^m − 1 interpolates
 // a·b on the domain, and P modulo x^m + 1 interpolates a·b on the coset where x^m = −1. The two are lower + upper half
 // and lower − upper half, so h is half their difference: six transforms instead of seven, and c is never stored.
-func (t *transform) quotient(v vectors, rowCount int, first, second fr.Vector) {
-	t.expand(v.ExpandA, rowCount, first)
-	t.toCoset(first)
-	t.expand(v.ExpandB, rowCount, second)
-	t.toCoset(second)
-	t.rows(func(_ int, row func(fr.Vector) fr.Vector) {
-		r := row(first)
-		r.Mul(r, row(second))
+func (q *quotient) compute(v vectors, rowCount int, first, second fr.Vector) {
+	q.expand(v.ExpandA, rowCount, first)
+	q.toCoset(first)
+	q.expand(v.ExpandB, rowCount, second)
+	q.toCoset(second)
+	q.chunks(func(from, to int) {
+		r := first[from:to]
+		r.Mul(r, second[from:to])
 	})
-	t.columns(first, false)
-	t.expand(v.ExpandC, rowCount, second)
-	t.columns(second, false)
-	var half fr.Element
-	half.SetUint64(2).Inverse(&half)
-	t.rows(func(p int, row func(fr.Vector) fr.Vector) {
-		onCoset, onDomain := row(first), row(second)
-		t.rowToCoefficients(onCoset)
-		t.shiftInverse.scale(p, onCoset)
-		t.rowToCoefficients(onDomain)
-		onDomain.Sub(onDomain, onCoset)
-		onDomain.ScalarMul(onDomain, &half)
+	q.domain.Interpolate(first, ntt.Negacyclic)
+	q.expand(v.ExpandC, rowCount, second)
+	q.domain.Interpolate(second, ntt.Cyclic)
+	q.chunks(func(from, to int) {
+		onCoset, onDomain := first[from:to], second[from:to]
+		onCoset.ScalarMul(onCoset, &q.ofCoset)
+		onDomain.ScalarMul(onDomain, &q.ofDomain)
+		onCoset.Sub(onDomain, onCoset)
 	})
-	t.naturalOrder(first, second)
 }
 
-// expandBlock is how many evaluations are expanded at once.
-const expandBlock = 1 << 14
+// toCoset turns evaluations on the domain into m times evaluations on the coset, both in bit-reversed order.
+func (q *quotient) toCoset(x fr.Vector) {
+	q.domain.Interpolate(x, ntt.Cyclic)
+	q.domain.Evaluate(x, ntt.Negacyclic)
+}
 
-// expand fills a vector with evaluations and zeros.
-func (t *transform) expand(expand func(from int, dst []fr.Element), rowCount int, x fr.Vector) {
-	blocks := (t.size() + expandBlock - 1) / expandBlock
-	parallel(t.workers, blocks, func(i int) {
-		from := i * expandBlock
-		block := x[from:min(from+expandBlock, len(x))]
-		n := max(0, min(len(block), rowCount-from))
-		if n > 0 {
-			expand(from, block[:n])
-		}
-		clear(block[n:])
+// chunkElements is how many elements of each vector one step of element-wise work takes.
+const chunkElements = 1 << 12
+
+func (q *quotient) chunks(run func(from, to int)) {
+	parallel(q.workers, (q.size()+chunkElements-1)/chunkElements, func(i int) {
+		run(i*chunkElements, min((i+1)*chunkElements, q.size()))
 	})
+}
+
+// tileBits is the binary logarithm of the side of the squares in which evaluations are put in bit-reversed order: their
+// rows are runs of evaluations, their columns runs of the vector.
+const tileBits = 6
+
+// expand fills a vector with evaluations and zeros, in bit-reversed order: evaluation high·mid·low goes to the place with
+// the bits rev(low)·rev(mid)·rev(high).
+func (q *quotient) expand(expand func(from int, dst []fr.Element), rowCount int, x fr.Vector) {
+	t := min(tileBits, q.bits/2)
+	side, midBits := 1<<t, q.bits-2*t
+	tiles := sync.Pool{New: func() any { return new([1 << (2 * tileBits)]fr.Element) }}
+	parallel(q.workers, 1<<midBits, func(mid int) {
+		tile := tiles.Get().(*[1 << (2 * tileBits)]fr.Element)
+		defer tiles.Put(tile)
+		for high := range side {
+			from := high<<(q.bits-t) | mid<<t
+			run := tile[reverse(high, t)*side:][:side]
+			n := max(0, min(side, rowCount-from))
+			if n > 0 {
+				expand(from, run[:n])
+			}
+			clear(run[n:])
+		}
+		for low := range side {
+			to := x[reverse(low, t)<<(q.bits-t)|reverse(mid, midBits)<<t:][:side]
+			for high := range to {
+				to[high] = tile[high*side+low]
+			}
+		}
+	})
+}
+
+// reverse gives the lowest n bits of i in reverse.
+func reverse(i, n int) int { return int(bits.Reverse64(uint64(i)) >> (64 - uint(n))) }
+
+// parallel calls run(0) … run(n−1) from at most workers goroutines.
+func parallel(workers, n int, run func(i int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range max(1, min(workers, n)) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				run(i)
+			}
+		})
+	}
+	group.Wait()
 }
