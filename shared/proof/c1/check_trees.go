@@ -5,7 +5,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
-	"github.com/proofrack/proofrack/shared/proof/poseidon"
+	"github.com/proofrack/proofrack/shared/proof/poseidon8"
 )
 
 // hashChunk is how many Poseidon hashes one worker takes at a time: a few passes of the batch, and short enough to keep
@@ -146,7 +146,7 @@ func (b *batch) run(arity, count int, fill func(i int, dst []fr.Element) uint64)
 	parallel((distinct+hashChunk-1)/hashChunk, func(next func() (int, bool)) {
 		for chunk, more := next(); more; chunk, more = next() {
 			from, to := chunk*hashChunk, min(distinct, (chunk+1)*hashChunk)
-			poseidon.HashMany(b.hashes[from:to], b.distinct[from*arity:to*arity], arity)
+			poseidon8.HashMany(b.hashes[from:to], b.distinct[from*arity:to*arity], arity)
 		}
 	})
 	b.results = grow(b.results, count)

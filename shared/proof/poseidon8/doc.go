@@ -1,0 +1,18 @@
+// Package poseidon8 hashes eight inputs at a time with the 52-bit multiply-add of 512-bit vectors (AVX-512 IFMA), lane by
+// lane the same Poseidon as package poseidon, which owns the constants and does the work where the processor lacks these
+// instructions.
+//
+// A field element is five limbs of 52 bits in Montgomery form with R = 2^260, one vector per limb, one lane per hash.
+// Since R is 28 times the modulus r and more, sums need no reduction for a long time: every value is kept below 16 r,
+// which is below 2^260. Bounds, with r² < 0.03·r·R:
+//
+//	product of x and y:         below 0.03·x·y/r + r
+//	dot product, twelve terms:  below 12·0.03·16 r + r < 7 r; its columns stay below 2^59
+//	S-box of x < 10 r:          x², x⁴, x⁵ below 4 r, 1.5 r, 1.5 r; with the constant below 2.5 r
+//	partial rounds:             each adds less than 1.1 r to the elements behind the first, which start below 2 r; after
+//	                            every tenth they are multiplied by one, so they stay below 13 r
+//
+// The assembly is written by internal/asmgen.
+package poseidon8
+
+//go:generate go run ./internal/asmgen lanes_amd64.s

@@ -1,0 +1,11 @@
+//go:build !amd64 || purego
+
+package poseidon8
+
+// supported says that there are no kernels for this platform.
+func supported() bool { return false }
+
+func dot(_, _ *vec, _ *limbs, _ int)     { panic("poseidon8: no vector kernels") }
+func mulAdd(_ *vec, _ *limbs, _ int)     { panic("poseidon8: no vector kernels") }
+func fifthPower(_ *vec, _ *limbs, _ int) { panic("poseidon8: no vector kernels") }
+func scale(_ *vec, _ *limbs, _ int)      { panic("poseidon8: no vector kernels") }
