@@ -107,8 +107,9 @@ func (d *CPU) use(p Params) error {
 		return nil
 	}
 	d.drop()
-	options := append([]groth16.Option{groth16.WithWorkers(d.config.Workers), groth16.WithObserver(d.observe)},
-		d.config.Options...)
+	options := append([]groth16.Option{
+		groth16.WithWorkers(d.config.Workers), groth16.WithObserver(d.observe), groth16.WithMemory(mapped{}),
+	}, d.config.Options...)
 	prover, err := groth16.NewProver(p.SRS, p.Artifact, options...)
 	if err != nil {
 		return err

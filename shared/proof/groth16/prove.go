@@ -50,6 +50,23 @@ func WithObserver(observe func(Stage) (end func())) Option {
 	return func(p *Prover) { p.observe = observe }
 }
 
+// Memory is where a prover's two vectors lie.
+type Memory interface {
+	// Allocate gives n field elements of any values.
+	Allocate(n int) (fr.Vector, error)
+	// Free takes back what Allocate gave.
+	Free(fr.Vector)
+}
+
+// heap is the memory of the Go runtime.
+type heap struct{}
+
+func (heap) Allocate(n int) (fr.Vector, error) { return make(fr.Vector, n), nil }
+func (heap) Free(fr.Vector)                    {}
+
+// WithMemory keeps the vectors elsewhere than in the Go heap, where 8 GiB would let as much garbage pile up.
+func WithMemory(m Memory) Option { return func(p *Prover) { p.memory = m } }
+
 // WithBlinding replaces the random scalars. Only test helpers can make the argument.
 func WithBlinding(source blinding.Source) Option { return func(p *Prover) { p.blinding = source } }
 
@@ -61,6 +78,7 @@ type Prover struct {
 	workers  int
 	observe  func(Stage) (end func())
 	blinding blinding.Source
+	memory   Memory
 
 	quotient *quotient
 	scratch  sync.Mutex // held while the vectors are in use
@@ -70,9 +88,12 @@ type Prover struct {
 // NewProver prepares proving. It refuses parameters that are not the artifact's circuit's. Both must stay open.
 func NewProver(params *srs.Params, a *artifact.Artifact, options ...Option) (*Prover, error) {
 	if want := srs.CountsOf(a.Totals, a.Density); params.Counts != want {
-		return nil, fmt.Errorf("%w: %s has %v, circuit %s needs %v", ErrCounts, params.Path, params.Counts, a.CircuitID, want)
+		return nil, fmt.Errorf("%w: %s has %v, circuit %s needs %v",
+			ErrCounts, params.Path, params.Counts, a.CircuitID, want)
 	}
-	p := &Prover{params: params, artifact: a, workers: 1, observe: func(Stage) func() { return func() {} }}
+	p := &Prover{
+		params: params, artifact: a, workers: 1, observe: func(Stage) func() { return func() {} }, memory: heap{},
+	}
 	for _, option := range options {
 		option(p)
 	}
@@ -88,7 +109,12 @@ func NewProver(params *srs.Params, a *artifact.Artifact, options ...Option) (*Pr
 func (p *Prover) Close() {
 	p.scratch.Lock()
 	defer p.scratch.Unlock()
-	p.vectors = [2]fr.Vector{}
+	for i := range p.vectors {
+		if p.vectors[i] != nil {
+			p.memory.Free(p.vectors[i])
+			p.vectors[i] = nil
+		}
+	}
 }
 
 // Pending is a proof whose G1 part is done.
@@ -103,7 +129,8 @@ type Pending struct {
 // compact.Segment.Verify) and stay as it is until Finish returns.
 func (p *Prover) Start(ctx context.Context, s *compact.Segment) (*Pending, error) {
 	if s.CircuitID() != p.artifact.CircuitID || s.Counts() != p.artifact.Totals {
-		return nil, fmt.Errorf("%w: segment is of circuit %s, parameters of %s", ErrCounts, s.CircuitID(), p.artifact.CircuitID)
+		return nil, fmt.Errorf("%w: segment is of circuit %s, parameters of %s",
+			ErrCounts, s.CircuitID(), p.artifact.CircuitID)
 	}
 	work := &Pending{prover: p, segment: s}
 	h, err := p.sumH(ctx, s)
@@ -130,15 +157,17 @@ func (p *Prover) sumH(ctx context.Context, s *compact.Segment) (sum bls12381.G1A
 	defer p.scratch.Unlock()
 	for i := range p.vectors {
 		if p.vectors[i] == nil {
-			p.vectors[i] = make(fr.Vector, p.quotient.size())
+			if p.vectors[i], err = p.memory.Allocate(p.quotient.size()); err != nil {
+				return sum, fmt.Errorf("allocate vector %d of 2: %w", i+1, err)
+			}
 		}
 	}
-	if err := ctx.Err(); err != nil {
+	end := p.observe(StageQuotient)
+	err = p.quotient.compute(ctx, s, s.Counts().RowsTotal(), p.vectors[0], p.vectors[1])
+	end()
+	if err != nil {
 		return sum, err
 	}
-	end := p.observe(StageQuotient)
-	p.quotient.compute(s, s.Counts().RowsTotal(), p.vectors[0], p.vectors[1])
-	end()
 	defer p.observe(StageH)()
 	return p.streamH(ctx, p.vectors[0])
 }
@@ -154,7 +183,7 @@ func (p *Prover) streamH(ctx context.Context, h fr.Vector) (sum bls12381.G1Affin
 	}
 	for from := 0; from < points.Len(); from += chunkH {
 		to := min(from+chunkH, points.Len())
-		points.Expect(from, to)
+		points.Expect(to, min(to+chunkH, points.Len()))
 		bases, err := msm.EncodedG1(points.Points(from, to))
 		if err != nil {
 			return sum, fmt.Errorf("read points %d…%d of section h: %w", from, to, err)
@@ -168,7 +197,8 @@ func (p *Prover) streamH(ctx context.Context, h fr.Vector) (sum bls12381.G1Affin
 }
 
 func (p *Prover) queryL() *query {
-	return &query{points: p.params.L, inputs: make([]uint64, len(p.artifact.Density.BInputs)), auxCount: p.artifact.Totals.Aux}
+	none := make([]uint64, len(p.artifact.Density.BInputs))
+	return &query{points: p.params.L, inputs: none, auxCount: p.artifact.Totals.Aux}
 }
 
 // queryA has all inputs: the appended input rows make them dense (spec c2-circuit.md 1.3).
@@ -233,6 +263,3 @@ func (w *Pending) Finish(ctx context.Context) (*Proof, error) {
 	}
 	return blind.assemble(p.params.Key, w, &b2), nil
 }
-
-// Witnessed are the segment's public inputs without the leading ONE: what the proof is about.
-func (w *Pending) Witnessed() []fr.Element { return w.segment.Inputs()[1:] }

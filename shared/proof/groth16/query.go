@@ -8,7 +8,6 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/proofrack/proofrack/shared/proof/msm"
-	"github.com/proofrack/proofrack/shared/proof/srs"
 )
 
 // assignment is a partition's assignment by scalar class. *compact.Segment has it.
@@ -19,10 +18,19 @@ type assignment interface {
 	AuxFull() []fr.Element
 }
 
+// points is one list of encoded points of a parameter file. srs.Section has it.
+type points interface {
+	Name() string
+	Len() int
+	Points(from, to int) []byte
+	Expect(from, to int)
+	Release(from, to int)
+}
+
 // query is one list of a parameter file with the variables that it has points for (spec c2-circuit.md 1.4): inputs
 // first, then auxiliaries, those left out that do not occur.
 type query struct {
-	points   srs.Section
+	points   points
 	inputs   []uint64 // which inputs have a point
 	aux      []uint64 // which auxiliaries have one; nil means all
 	auxCount int
@@ -44,6 +52,7 @@ func sum[B any](ctx context.Context, q *query, w assignment, decode func([]byte)
 		if n > q.points.Len()-next {
 			return q.mismatch(next + n)
 		}
+		q.points.Expect(next+n, min(next+2*n, q.points.Len()))
 		bases, err := decode(q.points.Points(next, next+n))
 		if err == nil {
 			err = add(bases)

@@ -1,6 +1,8 @@
 package groth16
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"sync"
@@ -17,6 +19,10 @@ type vectors interface {
 	ExpandB(from int, dst []fr.Element)
 	ExpandC(from int, dst []fr.Element)
 }
+
+// ErrQuotient says that a quotient has a coefficient of degree m − 1, which no A·B − C has: arithmetic or memory is at
+// fault. (An assignment that does not satisfy the circuit is not noticed here, since C is taken as A·B.)
+var ErrQuotient = errors.New("quotient has too high a degree")
 
 // quotient computes quotient polynomials on the domain of one circuit.
 type quotient struct {
@@ -51,30 +57,50 @@ func (q *quotient) size() int { return q.domain.Size() }
 // With P = A·B, of degree below 2m, and C ≡ P modulo x^m − 1, h is the upper half of P. P modulo x^m − 1 interpolates
 // a·b on the domain, and P modulo x^m + 1 interpolates a·b on the coset where x^m = −1. The two are lower + upper half
 // and lower − upper half, so h is half their difference: six transforms instead of seven, and c is never stored.
-func (q *quotient) compute(v vectors, rowCount int, first, second fr.Vector) {
-	q.expand(v.ExpandA, rowCount, first)
-	q.toCoset(first)
-	q.expand(v.ExpandB, rowCount, second)
-	q.toCoset(second)
+//
+// Errors: ErrQuotient, and the context's, which is looked at between steps.
+func (q *quotient) compute(ctx context.Context, v vectors, rowCount int, first, second fr.Vector) error {
+	steps := []func(){
+		func() { q.expand(v.ExpandA, rowCount, first) },
+		func() { q.domain.Interpolate(first, ntt.Cyclic) },
+		func() { q.domain.Evaluate(first, ntt.Negacyclic) },
+		func() { q.expand(v.ExpandB, rowCount, second) },
+		func() { q.domain.Interpolate(second, ntt.Cyclic) },
+		func() { q.domain.Evaluate(second, ntt.Negacyclic) },
+		func() { q.multiply(first, second) },
+		func() { q.domain.Interpolate(first, ntt.Negacyclic) },
+		func() { q.expand(v.ExpandC, rowCount, second) },
+		func() { q.domain.Interpolate(second, ntt.Cyclic) },
+		func() { q.halfDifference(first, second) },
+	}
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("compute quotient: %w", err)
+		}
+		step()
+	}
+	if top := &first[len(first)-1]; !top.IsZero() {
+		return fmt.Errorf("compute quotient on 2^%d points: %w", q.bits, ErrQuotient)
+	}
+	return nil
+}
+
+// multiply sets the elements of first to the products with those of second.
+func (q *quotient) multiply(first, second fr.Vector) {
 	q.chunks(func(from, to int) {
 		r := first[from:to]
 		r.Mul(r, second[from:to])
 	})
-	q.domain.Interpolate(first, ntt.Negacyclic)
-	q.expand(v.ExpandC, rowCount, second)
-	q.domain.Interpolate(second, ntt.Cyclic)
-	q.chunks(func(from, to int) {
-		onCoset, onDomain := first[from:to], second[from:to]
-		onCoset.ScalarMul(onCoset, &q.ofCoset)
-		onDomain.ScalarMul(onDomain, &q.ofDomain)
-		onCoset.Sub(onDomain, onCoset)
-	})
 }
 
-// toCoset turns evaluations on the domain into m times evaluations on the coset, both in bit-reversed order.
-func (q *quotient) toCoset(x fr.Vector) {
-	q.domain.Interpolate(x, ntt.Cyclic)
-	q.domain.Evaluate(x, ntt.Negacyclic)
+// halfDifference takes the factors off both terms and puts half their difference into the first.
+func (q *quotient) halfDifference(onCoset, onDomain fr.Vector) {
+	q.chunks(func(from, to int) {
+		c, d := onCoset[from:to], onDomain[from:to]
+		c.ScalarMul(c, &q.ofCoset)
+		d.ScalarMul(d, &q.ofDomain)
+		c.Sub(d, c)
+	})
 }
 
 // chunkElements is how many elements of each vector one step of element-wise work takes.
