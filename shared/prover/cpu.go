@@ -132,7 +132,8 @@ func (d *CPU) drop() {
 // Start computes the quotient and the sums in G1; see Device.
 func (d *CPU) Start(ctx context.Context, s Source, p Params) (Pending, error) {
 	wrap := func(err error) error {
-		return fmt.Errorf("start proof of partition %d of circuit %s: %w", s.Segment.Partition(), s.Segment.CircuitID(), err)
+		return fmt.Errorf("start proof of partition %d of circuit %s: %w",
+			s.Segment.Partition(), s.Segment.CircuitID(), err)
 	}
 	if err := p.check(s); err != nil {
 		return nil, wrap(err)

@@ -46,7 +46,8 @@ func (p Params) check(s Source) error {
 		return fmt.Errorf("%w: segment of circuit %s, artifact of circuit %s", ErrMismatch, id, a.CircuitID)
 	}
 	if want := srs.CountsOf(a.Totals, a.Density); p.SRS.Counts != want {
-		return fmt.Errorf("%w: circuit %s needs %s; %s has %s", ErrMismatch, a.CircuitID, want, p.SRS.Path, p.SRS.Counts)
+		return fmt.Errorf("%w: circuit %s needs %s; %s has %s",
+			ErrMismatch, a.CircuitID, want, p.SRS.Path, p.SRS.Counts)
 	}
 	return nil
 }

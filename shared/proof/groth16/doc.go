@@ -5,8 +5,8 @@
 //
 // [ParseProof] takes nothing but 192 bytes of three compressed points that are canonical, on the curve, in the
 // prime-order subgroup and not the identity; each way to miss that has its own error. [Prepare] turns a verifying key
-// into a [PreparedKey], which verifies single proofs and batches. A failed batch is verified proof by proof, so that its
-// error names the bad ones.
+// into a [PreparedKey], which verifies single proofs and batches. A failed batch is verified proof by proof, so that
+// its error names the bad ones.
 //
 // # Proving
 //

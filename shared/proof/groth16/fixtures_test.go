@@ -172,7 +172,9 @@ func (r *sealRecord) sector(t testing.TB) *sdr.Sector {
 		}
 	}
 	return &sdr.Sector{
-		Config:   sdr.Config{Size: sdr.SectorSize(r.Config.Size), Version: version, Family: family, PoRepID: r.Config.PoRepID},
+		Config: sdr.Config{
+			Size: sdr.SectorSize(r.Config.Size), Version: version, Family: family, PoRepID: r.Config.PoRepID,
+		},
 		ProverID: r.ProverID, Number: r.Number, Ticket: r.Ticket, Seed: r.Seed, CommR: r.CommR, CommD: r.CommD,
 	}
 }

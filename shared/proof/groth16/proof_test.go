@@ -81,7 +81,7 @@ func TestB05BadProofBytesHaveFourDifferentErrors(t *testing.T) {
 				t.Error("a proof came back")
 			}
 			for _, kind := range all {
-				if errors.Is(err, kind) != (kind == c.want) {
+				if errors.Is(err, kind) != errors.Is(c.want, kind) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 			}

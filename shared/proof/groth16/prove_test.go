@@ -58,7 +58,8 @@ func TestKnownAnswerProof(t *testing.T) {
 		if err := groth16.Verify(params.Key, []fr.Element{fr.NewElement(35)}, proof); err != nil {
 			t.Errorf("%d workers: %v", workers, err)
 		}
-		if err := groth16.Verify(params.Key, []fr.Element{fr.NewElement(36)}, proof); !errors.Is(err, groth16.ErrInvalid) {
+		err = groth16.Verify(params.Key, []fr.Element{fr.NewElement(36)}, proof)
+		if !errors.Is(err, groth16.ErrInvalid) {
 			t.Errorf("%d workers, other input: %v", workers, err)
 		}
 	}
@@ -113,7 +114,8 @@ func TestProverRefusesWhatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Start(t.Context(), groth16test.Segment(t, other, groth16test.Slice(0))); !errors.Is(err, groth16.ErrCounts) {
+	_, err = p.Start(t.Context(), groth16test.Segment(t, other, groth16test.Slice(0)))
+	if !errors.Is(err, groth16.ErrCounts) {
 		t.Errorf("segment of another circuit: %v", err)
 	}
 	pending, err := p.Start(t.Context(), groth16test.Segment(t, c, groth16test.Slice(0)))

@@ -51,8 +51,8 @@ func newQuotient(domainBits, workers int) (*quotient, error) {
 // size is the number of points, and of coefficients.
 func (q *quotient) size() int { return q.domain.Size() }
 
-// compute puts the coefficients of h = (A·B − C)/(x^m − 1) (spec c2-formats.md 3.6) into first, in natural order; second
-// is scratch. Both have the domain's size. rowCount evaluations are given, the rest of the domain is zero.
+// compute puts the coefficients of h = (A·B − C)/(x^m − 1) (spec c2-formats.md 3.6) into first, in natural order;
+// second is scratch. Both have the domain's size. rowCount evaluations are given, the rest of the domain is zero.
 //
 // With P = A·B, of degree below 2m, and C ≡ P modulo x^m − 1, h is the upper half of P. P modulo x^m − 1 interpolates
 // a·b on the domain, and P modulo x^m + 1 interpolates a·b on the coset where x^m = −1. The two are lower + upper half
@@ -116,8 +116,8 @@ func (q *quotient) chunks(run func(from, to int)) {
 // rows are runs of evaluations, their columns runs of the vector.
 const tileBits = 6
 
-// expand fills a vector with evaluations and zeros, in bit-reversed order: evaluation high·mid·low goes to the place with
-// the bits rev(low)·rev(mid)·rev(high).
+// expand fills a vector with evaluations and zeros, in bit-reversed order: evaluation high·mid·low goes to the place
+// with the bits rev(low)·rev(mid)·rev(high).
 func (q *quotient) expand(expand func(from int, dst []fr.Element), rowCount int, x fr.Vector) {
 	t := min(tileBits, q.bits/2)
 	side, midBits := 1<<t, q.bits-2*t

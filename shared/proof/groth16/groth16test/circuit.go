@@ -70,13 +70,15 @@ func (*inputs) AuxBits(int, uint64)                   {}
 func (*inputs) AuxFull(*fr.Element)                   {}
 func (x *inputs) Input(v *fr.Element)                 { *x = append(*x, *v) }
 
-// Random is a satisfied circuit of about the given number of rows with bits and field elements, products, selections and
-// several inputs, all picked by shape. Equal shapes give equal circuits; slices (see Slice) choose the witness.
+// Random is a satisfied circuit of about the given number of rows with bits and field elements, products, selections
+// and several inputs, all picked by shape. Equal shapes give equal circuits; slices (see Slice) choose the witness.
 func Random(shape uint64, rows int) circuit.Circuit {
 	return &walked{id: fmt.Sprintf("random-%d-%d", shape, rows), walk: func(s *r1cs.System, seed uint64) {
 		m := &maker{System: s, shape: rand.New(rand.NewPCG(shape, 1)), values: rand.New(rand.NewPCG(seed, 2))}
 		m.bits = append(m.bits, m.AllocBits(5, m.values.Uint64()&31))
-		m.nums = append(m.nums, m.Assign(m.Constant(r1cs.Element(7))), m.Assign(m.Constant(r1cs.Element(m.shape.Uint64()))))
+		for range 2 {
+			m.nums = append(m.nums, m.Assign(m.Constant(r1cs.Element(m.shape.Uint64()))))
+		}
 		for m.Position().Rows < rows {
 			m.step()
 		}

@@ -1,5 +1,3 @@
-// Package groth16test lets tests fix the random scalars of a proof, so that its bytes are known, and has circuits of
-// some rows with everything that proving them takes. Only test files and test packages may import it.
 package groth16test
 
 import (

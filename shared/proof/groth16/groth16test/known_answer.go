@@ -70,7 +70,8 @@ func (knownAnswer) Synthesize(_ int, values r1cs.Values) {
 func (knownAnswer) PublicInputs() []fr.Element { return []fr.Element{r1cs.Element(35)} }
 
 // knownAnswerProof is the proof of the vector.
-const knownAnswerProof = "8a29dc6e6be2fd2237228916aed41a7a94901f32350ef87f4f7777f7b2e52c43af00452132d16feef025e7034f69de2a" +
+const knownAnswerProof = "" +
+	"8a29dc6e6be2fd2237228916aed41a7a94901f32350ef87f4f7777f7b2e52c43af00452132d16feef025e7034f69de2a" +
 	"b0ddf203c2d234242782e43b3f4b6a3e5cf171a4892f0509798e249b4d4d97aff4f0faddf036f0121ffe569672a08473" +
 	"0a37d03528acd1f670126a873594d5c9906cb403897b1c3aeebbe50e1f0bb4b30a00f361d5624dd9adaaa75a99b2cbf0" +
 	"b2f5c2f2e9b66a814ec3a760b4ab908a2d8a78318feb82667fd4a3be6b90415d7cf31821b5c14f05fd69fa36636d4563"

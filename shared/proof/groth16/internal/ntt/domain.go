@@ -28,8 +28,8 @@ const (
 // ErrBits is the error for sizes outside the bounds.
 var ErrBits = errors.New("unsupported domain size")
 
-// Domain transforms vectors of one length. It may be used from several goroutines; the work of a call is spread over its
-// workers, which end before the call returns.
+// Domain transforms vectors of one length. It may be used from several goroutines; the work of a call is spread over
+// its workers, which end before the call returns.
 type Domain struct {
 	bits, workers int
 	passes        []pass // from coefficients to values
@@ -91,7 +91,8 @@ type kernel interface {
 	prepare(p pass, n uint32, inverse bool)
 	// columns takes width neighbouring columns from the first of x, a node's elements, through the stages.
 	columns(p pass, x fr.Vector, first, width int, inverse bool)
-	// rows takes neighbouring nodes from the n-th on, whose elements are x, through the pass's stages, which are the last.
+	// rows takes neighbouring nodes from the n-th on, whose elements are x, through the pass's stages, which are the
+	// last.
 	rows(p pass, x fr.Vector, n uint32, inverse bool)
 }
 

@@ -84,7 +84,10 @@ func (a *asm) storeColumns() {
 
 // rowAddress gives register names for eight rows: base plus 0, 1, 2, 3 strides, and the same from the fifth row on.
 func rowAddress(i int) string {
-	return []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)", "(R10)", "(R10)(R8*1)", "(R10)(R8*2)", "(R10)(R9*1)"}[i]
+	return []string{
+		"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)",
+		"(R10)", "(R10)(R8*1)", "(R10)(R8*2)", "(R10)(R9*1)",
+	}[i]
 }
 
 // lanes4 transposes the 128-bit lanes of four registers into four others.
