@@ -164,6 +164,30 @@ func TestWindowsAndWorkersGiveTheSameSum(t *testing.T) {
 	})
 }
 
+// TestWindowSharesCoverEveryBucketOnce also checks that ranges begin on a word of marks.
+func TestWindowSharesCoverEveryBucketOnce(t *testing.T) {
+	t.Parallel()
+	for _, windows := range []int{12, 15, 64} {
+		for _, workers := range []int{1, 2, 7, 15, 16, 64, WorkersMax} {
+			for _, buckets := range []int{2, 64, 1024, 1 << 16} {
+				next := make([]int, windows)
+				for _, s := range windowShares(windows, workers, buckets) {
+					if s.base != next[s.window] || s.count < min(64, buckets) {
+						t.Fatalf("%d windows, %d workers, %d buckets: share %+v after %d",
+							windows, workers, buckets, s, next[s.window])
+					}
+					next[s.window] += s.count
+				}
+				for w, n := range next {
+					if n != buckets {
+						t.Errorf("%d windows, %d workers: %d of %d buckets of window %d", windows, workers, n, buckets, w)
+					}
+				}
+			}
+		}
+	}
+}
+
 // splitOf is the Split form of scalars.
 func splitOf(scalars []fr.Element) Split {
 	words := (len(scalars) + 63) / 64

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// partsPerWorker is how many tasks each worker gets in a pass, so that none waits long for the last one.
-const partsPerWorker = 6
+// partsPerWorker is how many parts of windows each worker gets where there are more workers than windows.
+const partsPerWorker = 3
 
 // segmentsMax is how many running sums advance side by side in the reduction of a window.
 const segmentsMax = batchMax
@@ -23,14 +23,13 @@ func (a *accumulator[A, J, P]) pass(ctx context.Context, n int) error {
 	if a.buckets == nil {
 		a.open(n)
 	}
-	windows := a.recoder.windows
 	a.recodeAll(pending)
-	parts := a.parts(windows)
-	err := parallel(len(a.workers), windows*parts, func(w, task int) error {
+	shares := windowShares(a.recoder.windows, len(a.workers), 1<<(a.recoder.bits-1))
+	err := parallel(len(a.workers), len(shares), func(w, task int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("add points to buckets: %w", err)
 		}
-		a.fill(a.workers[w].buckets, task/parts, task%parts, parts, pending)
+		a.fill(a.workers[w].buckets, shares[task], pending)
 		return nil
 	})
 	a.pending.Store(0)
@@ -47,14 +46,33 @@ func (a *accumulator[A, J, P]) open(n int) {
 	}
 }
 
-// parts is in how many ranges the buckets of a window are split: a power of two that leaves at least 64 buckets, the
-// occupancy marks of which share no word.
-func (a *accumulator[A, J, P]) parts(windows int) int {
+// share is the buckets base..base+count-1 of a window.
+type share struct{ window, base, count int }
+
+// windowShares divides the buckets of all windows into tasks. As many windows as go round the workers stay whole: a
+// task reads every point, in order, which is cheap only if it uses most of them. The others are split into ranges of
+// at least 64 buckets, the marks of which share no word, so that the workers end together.
+func windowShares(windows, workers, buckets int) []share {
+	whole := windows / workers * workers
+	tail, wanted := windows-whole, workers
+	if whole == 0 {
+		wanted *= partsPerWorker
+	}
 	parts := 1
-	for windows*parts < partsPerWorker*len(a.workers) && 1<<(a.recoder.bits-1)/(2*parts) >= 64 && len(a.workers) > 1 {
+	for tail*parts < wanted && buckets/(2*parts) >= 64 {
 		parts *= 2
 	}
-	return parts
+	var shares []share
+	for w := range windows {
+		n := 1
+		if w >= whole {
+			n = parts
+		}
+		for i := range n {
+			shares = append(shares, share{w, i * buckets / n, buckets / n})
+		}
+	}
+	return shares
 }
 
 func (a *accumulator[A, J, P]) recodeAll(n int) {
@@ -71,17 +89,16 @@ func (a *accumulator[A, J, P]) recodeAll(n int) {
 	})
 }
 
-// fill adds the first n pending points to one part of the buckets of window w.
-func (a *accumulator[A, J, P]) fill(b *bucketer[A], w, part, parts, n int) {
-	count := 1 << (a.recoder.bits - 1) / parts
-	base := part * count
-	b.begin(a.buckets[w], base, count, a.points)
-	cut := a.recoder.cutter(w)
+// fill adds the first n pending points to some of the buckets.
+func (a *accumulator[A, J, P]) fill(b *bucketer[A], s share, n int) {
+	b.begin(a.buckets[s.window], s.base, s.count, a.points)
+	cut := a.recoder.cutter(s.window)
+	base, count := uint32(s.base), uint32(s.count)
 	for i := range n {
 		d := cut.digit(a.codes, i)
 		minus := uint32(d >> 31)
 		bucket := (uint32(d) ^ minus) - minus - 1
-		if bucket-uint32(base) < uint32(count) { // false for d = 0
+		if bucket-base < count { // false for d = 0
 			b.push(bucket, uint32(i)|minus&negative)
 		}
 	}
