@@ -19,12 +19,12 @@ type Claim struct {
 	SectorNumber uint64
 }
 
-// Check verifies the whole vanilla proof on all cores (c2-formats.md 1.6, 2.2, 2.4; c2-circuit.md 5.2 to 5.5), so that a
-// proof made from it will verify for the claimed prover and sector: counts and path shapes; commitments and seed that are
-// not zero; canonical elements everywhere; the replica id; challenges from the seed and parents from the graph against
-// nodes, column indices and path positions; paths of trees D, C and R-last and their roots; column hashes; comm_r;
-// labels with the parents they hash; the encoding. It refuses with an *InputError, the first in order of partition and
-// challenge within a stage. It keeps out unchanged.
+// Check verifies the whole vanilla proof on all cores (c2-formats.md 1.6, 2.2, 2.4; c2-circuit.md 5.2 to 5.5), so that
+// a proof made from it will verify for the claimed prover and sector: counts and path shapes; commitments and seed that
+// are not zero; canonical elements everywhere; the replica id; challenges from the seed and parents from the graph
+// against nodes, column indices and path positions; paths of trees D, C and R-last and their roots; column hashes;
+// comm_r; labels with the parents they hash; the encoding. It refuses with an *InputError, the first in order of
+// partition and challenge within a stage. It keeps out unchanged.
 //
 // It costs one Poseidon hash per column and per distinct tree node: about 19,000 for 32 GiB.
 func Check(out *Output, claim Claim) error {
@@ -88,8 +88,9 @@ func (c *checker) checkTop(claim Claim) error {
 	}
 	porepID := c.config.PoRepID
 	if out.ReplicaID != sdr.ReplicaID(&claim.ProverID, claim.SectorNumber, &out.Ticket, &out.CommD, &porepID) {
-		return topError("replica_id", "not that of sector %d of prover %x with this ticket, comm_d and registered_proof %s: "+
-			"wrong miner or sector number, or a damaged value", claim.SectorNumber, claim.ProverID, out.RegisteredProof)
+		return topError("replica_id", "not that of sector %d of prover %x with this ticket, comm_d and "+
+			"registered_proof %s: wrong miner or sector number, or a damaged value",
+			claim.SectorNumber, claim.ProverID, out.RegisteredProof)
 	}
 	c.graph = c.config.Graph()
 	from := sdr.ChallengeSeed{ReplicaID: out.ReplicaID, CommR: out.CommR, Seed: out.Seed}

@@ -134,8 +134,8 @@ func (c *challengeCheck) pathShape(path string, m *MerkleProof, dataTree bool) *
 				continue
 			}
 			field := c.merkleField(path, dataTree, part.name) + ".path[" + strconv.Itoa(i) + "]"
-			return c.refuse(field, "%d hashes and index %d, want %d hashes and an index below %d", len(e.Hashes), e.Index,
-				part.arity-1, part.arity)
+			return c.refuse(field, "%d hashes and index %d, want %d hashes and an index below %d",
+				len(e.Hashes), e.Index, part.arity-1, part.arity)
 		}
 	}
 	return nil
@@ -158,8 +158,8 @@ func (c *challengeCheck) nodes() *InputError {
 	for k := range c.proof.LabelingProofs {
 		label := &c.proof.LabelingProofs[k]
 		if label.Node != c.node {
-			return c.refuse(labelingField(k)+".node", "node %d, the challenge is %d: wrong seed, order or sector", label.Node,
-				c.node)
+			return c.refuse(labelingField(k)+".node", "node %d, the challenge is %d: wrong seed, order or sector",
+				label.Node, c.node)
 		}
 		if label.LayerIndex != uint32(k+1) {
 			return c.refuse(labelingField(k)+".layer_index", "layer %d, want %d", label.LayerIndex, k+1)

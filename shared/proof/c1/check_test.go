@@ -24,42 +24,58 @@ func TestCheckAcceptsWhatRustMade(t *testing.T) {
 	}
 }
 
-// The refusals that have a place: partition, challenge, field and what the reason says.
-func TestCheckNamesWhatIsWrong(t *testing.T) {
+// checkRefusal is a change to the small sample with the refusal that follows: its place and words of its reason.
+type checkRefusal struct {
+	change func(*Output, *Claim)
+	want   place
+	words  string
+}
+
+// Parts of field names.
+const (
+	columns   = "replica_column_proofs"
+	inclusion = ".inclusion_proof"
+	treePart  = ".data.Single.path"
+)
+
+func TestCheckNamesWhatIsWrongWithTheSector(t *testing.T) {
 	t.Parallel()
-	const inclusion, path = ".inclusion_proof", ".data.Single.path"
-	columns := "replica_column_proofs"
-	for name, c := range map[string]struct {
-		change func(*Output, *Claim)
-		want   place
-		words  string
-	}{
-		"wrong miner":   {func(_ *Output, c *Claim) { c.ProverID = sdr.ProverID(1001) }, top("replica_id"), "wrong miner or sector"},
+	expectCheckRefusals(t, map[string]checkRefusal{
+		"wrong miner":   {func(_ *Output, c *Claim) { c.ProverID[0]++ }, top("replica_id"), "wrong miner or sector"},
 		"wrong sector":  {func(_ *Output, c *Claim) { c.SectorNumber++ }, top("replica_id"), "wrong miner or sector"},
 		"wrong ticket":  {func(o *Output, _ *Claim) { o.Ticket[0]++ }, top("replica_id"), "ticket"},
 		"all-zero seed": {func(o *Output, _ *Claim) { o.Seed = [32]byte{} }, top("seed"), "all zero"},
 		"zero comm_d":   {func(o *Output, _ *Claim) { o.CommD = [32]byte{} }, top("comm_d"), "all zero"},
 		"zero comm_r":   {func(o *Output, _ *Claim) { o.CommR = [32]byte{} }, top("comm_r"), "all zero"},
-		"other comm_r":  {func(o *Output, _ *Claim) { o.CommR[0] ^= 1 }, top("comm_r"), "not the hash of comm_c and comm_r_last"},
-		"comm_d ≥ r":    {func(o *Output, _ *Claim) { o.CommD = modulus() }, top("comm_d"), "not a canonical field element"},
-		"comm_r ≥ r":    {func(o *Output, _ *Claim) { o.CommR = modulus() }, top("comm_r"), "not a canonical field element"},
-		"other seed":    {func(o *Output, _ *Claim) { o.Seed[31] ^= 1 }, place{0, 0, "labeling_proofs[0].node"}, "wrong seed"},
+		"other comm_r":  {func(o *Output, _ *Claim) { o.CommR[0] ^= 1 }, top("comm_r"), "not the hash of comm_c"},
+		"comm_d ≥ r": {
+			func(o *Output, _ *Claim) { o.CommD = modulus() }, top("comm_d"), "not a canonical field element",
+		},
+		"comm_r ≥ r": {
+			func(o *Output, _ *Claim) { o.CommR = modulus() }, top("comm_r"), "not a canonical field element",
+		},
+		"other seed": {
+			func(o *Output, _ *Claim) { o.Seed[31] ^= 1 }, place{0, 0, "labeling_proofs[0].node"}, "wrong seed",
+		},
 		"another version": {
 			func(o *Output, _ *Claim) { o.RegisteredProof = 0 }, top("replica_id"), "registered_proof StackedDrg2KiBV1",
 		},
 		"no registered proof": {
 			func(o *Output, _ *Claim) { o.RegisteredProof = sdr.Unregistered }, top("registered_proof"), "unregistered",
 		},
-		"no partition": {func(o *Output, _ *Claim) { o.VanillaProofs = nil }, top("vanilla_proofs"), "0 partitions, want 1"},
+		"no partition": {
+			func(o *Output, _ *Claim) { o.VanillaProofs = nil }, top("vanilla_proofs"), "0 partitions, want 1",
+		},
 		"empty partition": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0] = nil }, place{0, -1, ""}, "0 challenges, want 2",
 		},
 		"swapped challenges": {
-			func(o *Output, _ *Claim) { p := o.VanillaProofs[0]; p[0], p[1] = p[1], p[0] }, place{0, 0, "labeling_proofs[0].node"},
-			"the challenge is",
+			func(o *Output, _ *Claim) { p := o.VanillaProofs[0]; p[0], p[1] = p[1], p[0] },
+			place{0, 0, "labeling_proofs[0].node"}, "the challenge is",
 		},
 		"repeated challenge": {
-			func(o *Output, _ *Claim) { o.VanillaProofs[0][1] = o.VanillaProofs[0][0] }, place{0, 1, "labeling_proofs[0].node"},
+			func(o *Output, _ *Claim) { o.VanillaProofs[0][1] = o.VanillaProofs[0][0] },
+			place{0, 1, "labeling_proofs[0].node"},
 			"the challenge is",
 		},
 		"layers in another order": {
@@ -70,6 +86,12 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 			func(o *Output, _ *Claim) { p := &o.VanillaProofs[0][1].ExpParents; p[2], p[3] = p[3], p[2] },
 			place{0, 1, columns + ".exp_parents[2].column.index"}, "want",
 		},
+	})
+}
+
+func TestCheckNamesWhatIsWrongInTrees(t *testing.T) {
+	t.Parallel()
+	expectCheckRefusals(t, map[string]checkRefusal{
 		"flipped byte in tree D": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][1].CommDProof.Base[5].Hashes[0][7] ^= 0x80 },
 			place{0, 1, "comm_d_proofs"}, "does not lead from leaf to root",
@@ -84,7 +106,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		},
 		"sibling ≥ r": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][0].CX.Inclusion.Base[1].Hashes[6] = modulus() },
-			place{0, 0, columns + ".c_x" + inclusion + path + ".path[1].hashes[6]"}, "not a canonical field element",
+			place{0, 0, columns + ".c_x" + inclusion + treePart + ".path[1].hashes[6]"}, "not a canonical field element",
 		},
 		"data leaf ≥ r": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][0].CommDProof.Leaf = modulus() },
@@ -106,13 +128,20 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][1].CommRLastProof.Root[0] ^= 1 },
 			place{0, 1, "comm_r_last_proof.data.Single.root"}, "differs from that of the first",
 		},
+	})
+}
+
+func TestCheckNamesWhatIsWrongInLabelsAndShapes(t *testing.T) {
+	t.Parallel()
+	expectCheckRefusals(t, map[string]checkRefusal{
 		"row of a parent": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][1].DRGParents[3].Column.Rows[0][0] ^= 1 },
 			place{0, 1, "labeling_proofs[0].parents[3]"}, "differs from the row of parent 3",
 		},
 		"last row of an expander parent": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][1].ExpParents[3].Column.Rows[1][0] ^= 1 },
-			place{0, 1, columns + ".exp_parents[3]" + inclusion + ".data.Single.leaf"}, "not the hash of the column's rows",
+			place{0, 1, columns + ".exp_parents[3]" + inclusion + ".data.Single.leaf"},
+			"not the hash of the column's rows",
 		},
 		"own label": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][1].CX.Column.Rows[0][0] ^= 1 },
@@ -132,7 +161,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		},
 		"path too short": {
 			func(o *Output, _ *Claim) { m := &o.VanillaProofs[0][1].CX.Inclusion; m.Base = m.Base[:1] },
-			place{0, 1, columns + ".c_x" + inclusion + path}, "1 path elements, want 2",
+			place{0, 1, columns + ".c_x" + inclusion + treePart}, "1 path elements, want 2",
 		},
 		"path with a sub level": {
 			func(o *Output, _ *Claim) { m := &o.VanillaProofs[0][1].CommDProof; m.Sub = m.Base[:1] },
@@ -140,11 +169,11 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		},
 		"index beyond the arity": {
 			func(o *Output, _ *Claim) { o.VanillaProofs[0][1].CommRLastProof.Base[1].Index = 8 },
-			place{0, 1, "comm_r_last_proof" + path + ".path[1]"}, "index below 8",
+			place{0, 1, "comm_r_last_proof" + treePart + ".path[1]"}, "index below 8",
 		},
 		"too few siblings": {
 			func(o *Output, _ *Claim) { e := &o.VanillaProofs[0][1].CommRLastProof.Base[1]; e.Hashes = e.Hashes[1:] },
-			place{0, 1, "comm_r_last_proof" + path + ".path[1]"}, "6 hashes",
+			place{0, 1, "comm_r_last_proof" + treePart + ".path[1]"}, "6 hashes",
 		},
 		"too few rows": {
 			func(o *Output, _ *Claim) { c := &o.VanillaProofs[0][1].CX.Column; c.Rows = c.Rows[1:] },
@@ -154,7 +183,12 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 			func(o *Output, _ *Claim) { p := &o.VanillaProofs[0][1]; p.LabelingProofs = p.LabelingProofs[1:] },
 			place{0, 1, "labeling_proofs"}, "1 labeling proofs, want 2",
 		},
-	} {
+	})
+}
+
+func expectCheckRefusals(t *testing.T, cases map[string]checkRefusal) {
+	t.Helper()
+	for name, c := range cases {
 		s := small(t)
 		out := mustDecode(t, s.text)
 		c.change(out, &s.claim)
@@ -189,7 +223,8 @@ func TestCheckRefusesSwappedPartitions(t *testing.T) {
 	if err := Check(out, s.claim); !errors.As(err, &got) {
 		t.Fatalf("got %v, want a refusal", err)
 	}
-	if diff := cmp.Diff(place{3, 0, "labeling_proofs[0].node"}, place{got.Partition, got.Challenge, got.Field}); diff != "" {
+	want := place{3, 0, "labeling_proofs[0].node"}
+	if diff := cmp.Diff(want, place{got.Partition, got.Challenge, got.Field}); diff != "" {
 		t.Errorf("%v (-want +got):\n%s", got, diff)
 	}
 }

@@ -130,7 +130,8 @@ type batch struct {
 }
 
 // run gives the hash of count lists of that arity. fill writes list i and gives its key, from several goroutines; lists
-// with different keys are taken to be different, lists with one key are compared. The result is valid until the next run.
+// with different keys are taken to be different, lists with one key are compared. The result is valid until the next
+// run.
 func (b *batch) run(arity, count int, fill func(i int, dst []fr.Element) uint64) []fr.Element {
 	b.inputs = grow(b.inputs, count*arity)
 	b.keys = grow(b.keys, count)
@@ -156,8 +157,8 @@ func (b *batch) run(arity, count int, fill func(i int, dst []fr.Element) uint64)
 	return b.results
 }
 
-// findDistinct gathers the distinct lists and notes for each list which of them it is. Two lists with one key that differ
-// mean that one of their paths is wrong; both are kept, and the roots will tell.
+// findDistinct gathers the distinct lists and notes for each list which of them it is. Two lists with one key that
+// differ mean that one of their paths is wrong; both are kept, and the roots will tell.
 func (b *batch) findDistinct(arity, count int) {
 	if b.byKey == nil {
 		b.byKey = make(map[uint64]int, count)

@@ -26,8 +26,8 @@ type Input struct {
 	Output *Output
 	// Envelope is what the L2 envelope says beside it, nil for plain L1.
 	Envelope *Envelope
-	// Warnings name the keys that were skipped because they are unknown, the first 16 of them; WarningsDropped counts the
-	// others. They are one line each and harmless to print.
+	// Warnings name the keys that were skipped because they are unknown, the first 16 of them; WarningsDropped counts
+	// the others. They are one line each and harmless to print.
 	Warnings        []string
 	WarningsDropped int
 }
@@ -71,8 +71,8 @@ type decoder struct {
 	fieldStart           int
 	inPhase1Out          bool
 
-	// What is known so far, to be compared as soon as both sides are: the registered proof, and the size that the tag of
-	// vanilla_proofs names with the place of the proofs.
+	// What is known so far, to be compared as soon as both sides are: the registered proof, and the size that the tag
+	// of vanilla_proofs names with the place of the proofs.
 	proofKnown bool
 	tagSize    sdr.SectorSize
 	tagOffset  int64
@@ -107,9 +107,9 @@ func (d *decoder) where() InputError {
 	}
 }
 
-// members reads an object. For every key that is one of names, take is called with its number, to read the value; it may
-// answer false instead, without reading anything, to have the key treated as unknown. Unknown keys are skipped with a
-// warning. The result has a bit for every key that was taken.
+// members reads an object. For every key that is one of names, take is called with its number, to read the value; it
+// may answer false instead, without reading anything, to have the key treated as unknown. Unknown keys are skipped with
+// a warning. The result has a bit for every key that was taken.
 func (d *decoder) members(what string, names []string, take func(i int) bool) (seen uint32) {
 	if got := d.peek(); got != '{' {
 		d.unexpected(got, what)

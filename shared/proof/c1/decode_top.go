@@ -19,7 +19,6 @@ const (
 	keySectorNum
 	keyPhase1Out
 	keySectorSize
-	keyCount
 
 	outputKeyCount = keySectorNum
 )
@@ -120,7 +119,7 @@ func sizeNames() string {
 // compareTag fails when both the registered proof and the tag of the proofs are known and differ in size.
 func (d *decoder) compareTag(offset int64) {
 	if proof := d.input.Output.RegisteredProof; d.proofKnown && d.tagSize != 0 && d.tagSize != proof.Size() {
-		d.failAt(offset, "vanilla_proofs is tagged %s, which is of another size than registered_proof %s (its tag is %s)",
+		d.failAt(offset, "vanilla_proofs is tagged %s, of another size than registered_proof %s (its tag is %s)",
 			tagOf(d.tagSize), proof, proof.Tag())
 	}
 }
@@ -235,8 +234,8 @@ func (d *decoder) vanillaProofs() {
 	}
 }
 
-// partitions reads the list of partitions, as many as the registered proof has if it is known, else as the largest family
-// has.
+// partitions reads the list of partitions, as many as the registered proof has if it is known, else as the largest
+// family has.
 func (d *decoder) partitions() {
 	limit := d.shape.partitionsMax
 	if d.proofKnown {

@@ -12,8 +12,8 @@ import (
 // inputHashDomain separates this hash from others and fixes its version.
 const inputHashDomain = "proofrack c1 input 1\n"
 
-// InputHash identifies a job's input: BLAKE2b-256 over the claim and every value of the output, each list preceded by its
-// length. It does not depend on the form of the text: order of keys, white space, unknown keys, envelope or not.
+// InputHash identifies a job's input: BLAKE2b-256 over the claim and every value of the output, each list preceded by
+// its length. It does not depend on the form of the text: order of keys, white space, unknown keys, envelope or not.
 func InputHash(out *Output, claim Claim) [32]byte {
 	sum, err := blake2b.New256(nil)
 	if err != nil {

@@ -2,18 +2,13 @@ package c1
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
 // place is the part of a refusal that a table states.
@@ -136,7 +131,7 @@ func TestTruncatedTextIsRefusedEverywhere(t *testing.T) {
 func TestB01Lists(t *testing.T) {
 	t.Parallel()
 	s := small(t)
-	for _, field := range []string{"comm_r", "replica_id"} {
+	for field, next := range map[string]string{"comm_r": "comm_d", "replica_id": "seed"} {
 		for name, c := range map[string]struct{ value, words string }{
 			"31 integers":  {"[" + listOf(31, "7") + "]", "list of 31 integers, want 32"},
 			"33 integers":  {"[" + listOf(33, "7") + "]", "more than 32 integers"},
@@ -161,7 +156,7 @@ func TestB01Lists(t *testing.T) {
 			"all 255":      {"[" + listOf(32, "255") + "]", "not a canonical field element"},
 			"open at end":  {"[" + listOf(32, "7") + "}", "found byte"},
 		} {
-			text := cut(t, s.text, `"`+field+`":`, `,"`+map[string]string{"comm_r": "comm_d", "replica_id": "seed"}[field]+`"`,
+			text := cut(t, s.text, `"`+field+`":`, `,"`+next+`"`,
 				c.value)
 			expectRefusal(t, field+" "+name, text, s.claim, top(field), c.words)
 		}
@@ -181,15 +176,20 @@ func TestB01Names(t *testing.T) {
 	}{
 		"duplicate at the top": {swap(t, s.text, `"comm_d":[`, `"seed":[`), nowhere, "duplicate key seed"},
 		"missing at the top":   {swap(t, s.text, `"ticket"`, `"Ticket"`), top("ticket"), "missing key ticket"},
-		"null at the top":      {swap(t, s.text, `"StackedDrg2KiBV1_1"`, `null`), top("registered_proof"), "found null"},
+		"null at the top": {
+			swap(t, s.text, `"StackedDrg2KiBV1_1"`, `null`), top("registered_proof"), "found null",
+		},
 		"duplicate inside": {
 			swap(t, s.text, `"comm_r_last_proof"`, `"comm_d_proofs"`), first, "duplicate key comm_d_proofs",
 		},
 		"missing inside": {
-			swap(t, s.text, `"encoding_proof"`, `"encoding_prooF"`), place{0, 0, "encoding_proof"}, "missing key encoding_proof",
+			swap(t, s.text, `"encoding_proof"`, `"encoding_prooF"`), place{0, 0, "encoding_proof"},
+			"missing key encoding_proof",
 		},
-		"missing _h":      {swap(t, s.text, `,"_h":null`, ``), place{0, 0, column + "._h"}, "missing key _h"},
-		"duplicate _h":    {swap(t, s.text, `"_h":null`, `"_h":null,"_h":null`), place{0, 0, column}, "duplicate key _h"},
+		"missing _h": {swap(t, s.text, `,"_h":null`, ``), place{0, 0, column + "._h"}, "missing key _h"},
+		"duplicate _h": {
+			swap(t, s.text, `"_h":null`, `"_h":null,"_h":null`), place{0, 0, column}, "duplicate key _h",
+		},
 		"key with a NUL":  {swap(t, s.text, `"seed"`, "\"se\x00ed\""), nowhere, "control character 0x00"},
 		"key not UTF-8":   {swap(t, s.text, `"seed"`, "\"se\xffed\""), nowhere, "UTF-8"},
 		"half surrogate":  {swap(t, s.text, `"seed"`, `"\ud800"`), nowhere, "surrogate"},
@@ -200,15 +200,19 @@ func TestB01Names(t *testing.T) {
 			swap(t, s.text, `StackedDrg2KiBV1_1`, strings.Repeat("S", 1<<20)), top("registered_proof"), "longer than",
 		},
 		"proof name with escape codes": {
-			swap(t, s.text, `StackedDrg2KiBV1_1`, `\u001b[31m<script>\n`), top("registered_proof"), "unknown registered proof",
+			swap(t, s.text, `StackedDrg2KiBV1_1`, `\u001b[31m<script>\n`), top("registered_proof"),
+			"unknown registered proof",
 		},
 		"unknown proof": {
-			swap(t, s.text, `StackedDrg2KiBV1_1`, `StackedDrg2KiBV2`), top("registered_proof"), "unknown registered proof",
+			swap(t, s.text, `StackedDrg2KiBV1_1`, `StackedDrg2KiBV2`), top("registered_proof"),
+			"unknown registered proof",
 		},
 		"size without registered proof": {
 			swap(t, s.text, `StackedDrg2KiBV1_1`, `StackedDrg4KiBV1_1`), top("registered_proof"), "2KiB, 8MiB, 512MiB",
 		},
-		"number as proof": {swap(t, s.text, `"StackedDrg2KiBV1_1"`, `5`), top("registered_proof"), "found the number 5"},
+		"number as proof": {
+			swap(t, s.text, `"StackedDrg2KiBV1_1"`, `5`), top("registered_proof"), "found the number 5",
+		},
 		"tag of another size": {
 			swap(t, s.text, `"StackedDrg2KiBV1"`, `"StackedDrg8MiBV1"`), top("vanilla_proofs"), "another size",
 		},
@@ -219,8 +223,10 @@ func TestB01Names(t *testing.T) {
 		"tag with version": {
 			swap(t, s.text, `"StackedDrg2KiBV1"`, `"StackedDrg2KiBV1_1"`), top("vanilla_proofs"), "unknown tag",
 		},
-		"no tag":   {cut(t, s.text, `"vanilla_proofs":{`, `},"comm_r":`, ``), top("vanilla_proofs"), "no key"},
-		"two tags": {swap(t, s.text, `]},"comm_r":`, `],"StackedDrg2KiBV1":[]},"comm_r":`), top("vanilla_proofs"), "one tag"},
+		"no tag": {cut(t, s.text, `"vanilla_proofs":{`, `},"comm_r":`, ``), top("vanilla_proofs"), "no key"},
+		"two tags": {
+			swap(t, s.text, `]},"comm_r":`, `],"StackedDrg2KiBV1":[]},"comm_r":`), top("vanilla_proofs"), "one tag",
+		},
 	} {
 		expectRefusal(t, name, c.text, s.claim, c.want, c.words)
 	}
@@ -251,7 +257,8 @@ func TestUnknownKeysAreIgnoredWithAWarning(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings %q (-want +got):\n%s", input.Warnings, diff)
 	}
-	if !strings.Contains(input.Warnings[0], "partition 0, challenge 0, field comm_d_proofs.data.Single.path.path[0], byte") {
+	const where = "partition 0, challenge 0, field comm_d_proofs.data.Single.path.path[0], byte"
+	if !strings.Contains(input.Warnings[0], where) {
 		t.Errorf("warning %q does not say where", input.Warnings[0])
 	}
 }
@@ -311,18 +318,22 @@ func TestWrongLengthsAreRefused(t *testing.T) {
 		words string
 	}{
 		"no partition": {
-			cut(t, s.text, `"StackedDrg2KiBV1":`, `},"comm_r":`, `[]`), top("vanilla_proofs.StackedDrg2KiBV1"), "no partitions",
+			cut(t, s.text, `"StackedDrg2KiBV1":`, `},"comm_r":`, `[]`), top("vanilla_proofs.StackedDrg2KiBV1"),
+			"no partitions",
 		},
 		"empty partition": {
-			cut(t, s.text, `"StackedDrg2KiBV1":`, `},"comm_r":`, `[[]]`), place{0, -1, "vanilla_proofs.StackedDrg2KiBV1"},
+			cut(t, s.text, `"StackedDrg2KiBV1":`, `},"comm_r":`, `[[]]`),
+			place{0, -1, "vanilla_proofs.StackedDrg2KiBV1"},
 			"partition without challenges",
 		},
 		"null partition": {
-			cut(t, s.text, `"StackedDrg2KiBV1":`, `},"comm_r":`, `[null]`), place{0, -1, "vanilla_proofs.StackedDrg2KiBV1"},
+			cut(t, s.text, `"StackedDrg2KiBV1":`, `},"comm_r":`, `[null]`),
+			place{0, -1, "vanilla_proofs.StackedDrg2KiBV1"},
 			"found null",
 		},
 		"second partition": {
-			swap(t, s.text, `]]},"comm_r":`, `],[]]},"comm_r":`), top("vanilla_proofs.StackedDrg2KiBV1"), "more than 1 partitions",
+			swap(t, s.text, `]]},"comm_r":`, `],[]]},"comm_r":`), top("vanilla_proofs.StackedDrg2KiBV1"),
+			"more than 1 partitions",
 		},
 		"third challenge": {
 			swap(t, s.text, `]]},"comm_r":`, `,{}]]},"comm_r":`), place{0, -1, "vanilla_proofs.StackedDrg2KiBV1"},
@@ -335,10 +346,12 @@ func TestWrongLengthsAreRefused(t *testing.T) {
 			swap(t, s.text, `"index":1`, `"index":2`), place{0, 0, single + ".path[0].index"}, "integer from 0 to 1",
 		},
 		"index of 2^64": {
-			swap(t, s.text, `"index":1`, `"index":18446744073709551616`), place{0, 0, single + ".path[0].index"}, "found the number",
+			swap(t, s.text, `"index":1`, `"index":18446744073709551616`), place{0, 0, single + ".path[0].index"},
+			"found the number",
 		},
 		"node of 2^64": {
-			cut(t, s.text, `"node":`, `}`, `18446744073709551616`), place{0, 0, "labeling_proofs[0].node"}, "found the number",
+			cut(t, s.text, `"node":`, `}`, `18446744073709551616`), place{0, 0, "labeling_proofs[0].node"},
+			"found the number",
 		},
 		"path without elements": {
 			cut(t, s.text, `"path":{"path":`, `}}}}`, `[]`), place{0, 0, single + ".path"}, "0 path elements, want 6",
@@ -362,202 +375,17 @@ func TestWrongLengthsAreRefused(t *testing.T) {
 	} {
 		expectRefusal(t, name, c.text, s.claim, c.want, c.words)
 	}
+}
+
+func TestWrongCountsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := small(t)
 	oneChallenge := mustDecode(t, s.text)
 	oneChallenge.VanillaProofs[0] = oneChallenge.VanillaProofs[0][:1]
 	expectRefusal(t, "one challenge too few", jsonOf(t, oneChallenge), s.claim,
 		place{0, -1, "vanilla_proofs.StackedDrg2KiBV1"}, "1 challenges, want 2")
 	interactive := swap(t, reordered(t, foreignSamples(t)[1].text), "StackedDrg2KiBV1_2_Feat_NonInteractivePoRep",
 		"StackedDrg2KiBV1_1")
-	expectRefusal(t, "partitions of another family", interactive, s.claim, top("vanilla_proofs"), "13 partitions, want 1")
-}
-
-// B03 and F04, F21, F23: the envelope.
-func TestB03Envelope(t *testing.T) {
-	t.Parallel()
-	s := small(t)
-	good := bytes.TrimSpace(s.text)
-	code := base64.StdEncoding.EncodeToString(good)
-	envelope := func(number, phase1, size string) []byte {
-		return fmt.Appendf(nil, `{"SectorNum":%s,"Phase1Out":%s,"SectorSize":%s}`, number, phase1, size)
-	}
-	quotedCode := `"` + code + `"`
-	unsupported := "unsupported sector size"
-	type refusal struct {
-		text  []byte
-		want  place
-		words string
-	}
-	cases := map[string]refusal{
-		"SectorNum -1":      {envelope("-1", quotedCode, "2048"), top("SectorNum"), "found the number -1"},
-		"SectorNum 2^63":    {envelope("9223372036854775808", quotedCode, "2048"), top("SectorNum"), "found the number"},
-		"another size":      {envelope("7", quotedCode, "34359738368"), top("SectorSize"), "is not that of registered_proof"},
-		"Phase1Out null":    {envelope("7", "null", "2048"), top("Phase1Out"), "found null"},
-		"Phase1Out list":    {envelope("7", "[1]", "2048"), top("Phase1Out"), "found a list"},
-		"SectorNum missing": {[]byte(`{"Phase1Out":` + quotedCode + `,"SectorSize":2048}`), top("SectorNum"), "missing key"},
-		"SectorSize twice": {
-			[]byte(`{"SectorNum":7,"SectorSize":2048,"SectorSize":34359738368}`), nowhere, "duplicate key SectorSize",
-		},
-		"padding left out": {envelope("7", `"e30"`, "2048"), top("Phase1Out"), "not standard base64"},
-		"nothing":          {envelope("7", `""`, "2048"), nowhere, "empty input"},
-		"other alphabet":   {envelope("7", `"`+strings.Repeat("e30-", 100)+`"`, "2048"), top("Phase1Out"), "not standard base64"},
-		"raw line feeds":   {envelope("7", quotedCode[:77]+"\n"+quotedCode[77:], "2048"), top("Phase1Out"), "control character"},
-		"line feeds":       {envelope("7", quotedCode[:77]+`\n`+quotedCode[77:], "2048"), top("Phase1Out"), "not standard base64"},
-		"letter removed":   {envelope("7", quotedCode[:4001]+quotedCode[4002:], "2048"), place{0, 0, ""}, ""},
-		"text behind padding": {
-			envelope("7", `"e30=e30="`, "2048"), top("Phase1Out"), "not standard base64",
-		},
-		"text behind padding, escaped": {envelope("7", `"\u0065\u00330=e"`, "2048"), top("Phase1Out"), "not standard base64"},
-		"bits behind the end":          {envelope("7", `"e31="`, "2048"), top("Phase1Out"), "not standard base64"},
-		"cut text": {
-			envelope("7", `"`+base64.StdEncoding.EncodeToString(good[:4491])+`"`, "2048"), place{0, 0, ""},
-			"byte 4491 of the decoded Phase1Out",
-		},
-		"gzip": {envelope("7", `"H4sIAAAA"`, "2048"), nowhere, "gzip"},
-		"envelope in envelope": {
-			envelope("7", `"`+base64.StdEncoding.EncodeToString(envelope("7", quotedCode, "2048"))+`"`, "2048"),
-			top("registered_proof"), "missing key registered_proof",
-		},
-		"string without end": {[]byte(`{"Phase1Out":"e30`), top("Phase1Out"), "input ends inside a text"},
-	}
-	for _, size := range []string{
-		"0", "-1", "-2147483648", "2147483648", "9223372036854775808", "18446744073709551616", "3.4e10", `"34359738368"`, "null",
-		"2048.0", "02048", "4096", "[]",
-	} {
-		cases["SectorSize "+size] = refusal{envelope("7", quotedCode, size), top("SectorSize"), unsupported}
-	}
-	for name, c := range cases {
-		got := refusalOf(t, c.text, s.claim)
-		// Where a damaged text breaks is the luck of the damage: these rows state only that it does.
-		if c.want == (place{0, 0, ""}) && got != nil {
-			c.want.Partition, c.want.Challenge, c.want.Field = got.Partition, got.Challenge, got.Field
-		}
-		expectRefusal(t, name, c.text, s.claim, c.want, c.words)
-	}
-	if got := refusalOf(t, envelope("7", quotedCode, "0"), s.claim); !strings.Contains(got.Error(), "34359738368 (32GiB)") {
-		t.Errorf("error %q does not list the supported sizes", got)
-	}
-}
-
-func TestEnvelopeIsReadInAnyOrderAndSpelling(t *testing.T) {
-	t.Parallel()
-	s := small(t)
-	// Two spaces in front make groups of four characters with every kind of end.
-	want := mustDecode(t, s.text)
-	for pad := range 3 {
-		code := base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte(" "), pad), s.text...))
-		escaped := strings.NewReplacer("/", `\/`, "+", `\u002b`).Replace(code)
-		for name, text := range map[string]string{
-			"declared order": `{"SectorNum":4243,"Phase1Out":"` + code + `","SectorSize":2048}`,
-			"reverse order":  `{"SectorSize":2048,"Phase1Out":"` + code + `","SectorNum":4243}` + "\n",
-			"escaped":        `{"SectorNum":4243,"Phase1Out":"` + escaped + `","SectorSize":2048}`,
-			"all escaped":    `{"SectorNum":4243,"SectorSize":2048,"Phase1Out":"\u0020\u0020"}`,
-			"extra keys":     `{"extra":[],"SectorNum":4243,"sectorsize":5,"Phase1Out":"` + code + `","SectorSize":2048}`,
-		} {
-			if name == "all escaped" {
-				var b strings.Builder
-				for _, c := range []byte(code[:4000]) {
-					fmt.Fprintf(&b, `\u%04X`, c)
-				}
-				text = strings.Replace(text, `\u0020\u0020`, b.String()+code[4000:], 1)
-			}
-			input, err := Decode(strings.NewReader(text), 0)
-			if err != nil {
-				t.Errorf("%s, pad %d: %v", name, pad, err)
-				continue
-			}
-			if diff := diffOutputs(want, input.Output); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
-			if diff := cmp.Diff(&Envelope{SectorNumber: 4243, SectorSize: sdr.Size2KiB}, input.Envelope); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
-			if warnings := len(input.Warnings); (warnings == 2) != (name == "extra keys") {
-				t.Errorf("%s: warnings %q", name, input.Warnings)
-			}
-		}
-	}
-}
-
-// endless gives the same text for ever.
-type endless struct {
-	text []byte
-	read int64
-}
-
-func (e *endless) Read(p []byte) (int, error) {
-	n := 0
-	for n < len(p) {
-		n += copy(p[n:], e.text)
-	}
-	e.read += int64(n)
-	return n, nil
-}
-
-func TestEndlessInputStopsAtOnceOrAtTheLimit(t *testing.T) {
-	t.Parallel()
-	const limit = 1 << 20
-	for text, want := range map[string]int64{
-		"[": windowBytes, "{": windowBytes, `{"a":`: windowBytes, " ": limit + windowBytes, "1": windowBytes,
-	} {
-		source := &endless{text: []byte(text)}
-		_, err := Decode(source, limit)
-		var refusal *InputError
-		if !errors.As(err, &refusal) || source.read > want {
-			t.Errorf("endless %q: %v after %d bytes, want a refusal after at most %d", text, err, source.read, want)
-		}
-	}
-	for prefix, text := range map[string]string{
-		`{"a":"`: "aaaaaaaaaaa", `{"Phase1Out":"`: "ICAg", `{"a":[`: "1,1,", `{"registered_proof":"`: "a", `{"x":1`: "1",
-	} {
-		source := &endless{text: []byte(text)}
-		_, err := Decode(io.MultiReader(strings.NewReader(prefix), source), limit)
-		var refusal *InputError
-		if !errors.As(err, &refusal) || source.read > limit+windowBytes {
-			t.Errorf("%s and endless %q: %v after %d bytes", prefix, text, err, source.read)
-		}
-	}
-}
-
-func TestReaderErrorsPassUnchanged(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken pipe")
-	s := small(t)
-	for _, prefix := range []string{"", string(s.text[:5000]), `{"Phase1Out":"e30`} {
-		_, err := Decode(io.MultiReader(strings.NewReader(prefix), failing{broken}), 0)
-		var refusal *InputError
-		if !errors.Is(err, broken) || errors.As(err, &refusal) {
-			t.Errorf("after %d bytes: %v, want the reader's error", len(prefix), err)
-		}
-	}
-	if _, err := Decode(failing{nil}, 0); !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("reader that gives nothing: %v, want ErrNoProgress", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// A small text must not make the decoder take much memory, whatever it announces.
-func TestSmallTextTakesLittleMemory(t *testing.T) {
-	for name, text := range map[string]string{
-		"largest shape": `{"registered_proof":"StackedDrg64GiBV1_2_Feat_NonInteractivePoRep","vanilla_proofs":` +
-			`{"StackedDrg64GiBV1":[[{"labeling_proofs":[{"parents":[[1`,
-		"column":       `{"vanilla_proofs":{"StackedDrg64GiBV1":[[{"replica_column_proofs":{"c_x":{"column":{"rows":[[`,
-		"path":         `{"vanilla_proofs":{"StackedDrg64GiBV1":[[{"comm_d_proofs":{"data":{"Single":{"path":{"path":[{"hashes":[`,
-		"warnings":     `{` + strings.Repeat(`"x":1,`, 200),
-		"deep unknown": `{"x":` + strings.Repeat("[", 1000),
-		"envelope":     `{"Phase1Out":"` + base64.StdEncoding.EncodeToString([]byte(`{"vanilla_proofs":{"StackedDrg64GiBV1":[[{`)),
-	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := Decode(strings.NewReader(text), 0)
-		runtime.ReadMemStats(&after)
-		if err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-		if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
-			t.Errorf("%s: %d bytes of text took %d bytes of memory", name, len(text), taken)
-		}
-	}
+	expectRefusal(t, "partitions of another family", interactive, s.claim, top("vanilla_proofs"),
+		"13 partitions, want 1")
 }

@@ -46,8 +46,8 @@ func (s *scanner) textSlowly(want string) []byte {
 	}
 }
 
-// char reads one character inside a string, unescaped. At the closing quote, which it takes, and after a failure it says
-// that there are no more.
+// char reads one character inside a string, unescaped. At the closing quote, which it takes, and after a failure it
+// says that there are no more.
 func (s *scanner) char() (rune, bool) {
 	s.fill(utf8.UTFMax)
 	if s.pos == s.end {

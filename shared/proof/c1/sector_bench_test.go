@@ -8,8 +8,8 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
-// BenchmarkSectorAccept is what happens to a submitted C1 output: decoding, checking, slicing and hashing; each apart, and
-// decoding with checking together.
+// BenchmarkSectorAccept is what happens to a submitted C1 output: decoding, checking, slicing and hashing; each apart,
+// and decoding with checking together.
 func BenchmarkSectorAccept(b *testing.B) {
 	for _, number := range []sdr.RegisteredProof{5, 8, 9} {
 		text, claim := sparseText(b, number)

@@ -46,7 +46,8 @@ func TestLargeSectors(t *testing.T) {
 				t.Fatalf("encode slice: %v", err)
 			}
 			slice, err := c1.DecodeSlice(data)
-			if err != nil || slice.Partition != 9 || slice.Challenges[17].Challenge != out.VanillaProofs[9][17].EncodingProof.Node {
+			node := out.VanillaProofs[9][17].EncodingProof.Node
+			if err != nil || slice.Partition != 9 || slice.Challenges[17].Challenge != node {
 				t.Errorf("slice of partition 9: %v, %v", slice, err)
 			}
 			refuse := func(what string, partition, challenge int, field string) {
@@ -54,8 +55,8 @@ func TestLargeSectors(t *testing.T) {
 				var got *c1.InputError
 				if err := c1.Check(out, claim); !errors.As(err, &got) || got.Partition != partition ||
 					got.Challenge != challenge || got.Field != field {
-					t.Errorf("%s: got %v, want a refusal of partition %d, challenge %d, field %s", what, err, partition, challenge,
-						field)
+					t.Errorf("%s: got %v, want a refusal of partition %d, challenge %d, field %s", what, err, partition,
+						challenge, field)
 				}
 			}
 			p := out.VanillaProofs

@@ -85,7 +85,8 @@ func (r *sliceReader) header(total int) (*Slice, sliceLayout, error) {
 		switch {
 		case partition >= uint32(layout.partitionsMax):
 			return refuse("partition %d, %s has at most %d", partition, CircuitID(size), layout.partitionsMax)
-		case challenges != uint32(layout.challenges), layers != uint32(layout.layers), dataPath != uint32(layout.dataPath):
+		case challenges != uint32(layout.challenges), layers != uint32(layout.layers),
+			dataPath != uint32(layout.dataPath):
 			return refuse("%d challenges, %d layers, %d levels of tree D, want %d, %d, %d for %s", challenges, layers,
 				dataPath, layout.challenges, layout.layers, layout.dataPath, CircuitID(size))
 		case total != layout.bytes():

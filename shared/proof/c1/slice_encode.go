@@ -9,9 +9,9 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
-// EncodeSlice writes the slice of one partition, 0 … partitions − 1. The output must have passed Check; of that, shapes,
-// canonical elements and the agreement of paths with node numbers are checked again and refused with an *InputError,
-// because the format could not hold anything else.
+// EncodeSlice writes the slice of one partition, 0 … partitions − 1. The output must have passed Check; of that,
+// shapes, canonical elements and the agreement of paths with node numbers are checked again and refused with an
+// *InputError, because the format could not hold anything else.
 func EncodeSlice(out *Output, partition int) ([]byte, error) {
 	if !out.RegisteredProof.Valid() {
 		return nil, topError("registered_proof", "%s", out.RegisteredProof)

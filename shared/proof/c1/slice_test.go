@@ -29,7 +29,8 @@ func sliceOf(out *Output, partition int) *Slice {
 		}
 		for i, column := range p.ParentColumns() {
 			c.Parents[i] = SliceColumn{
-				Node: uint64(column.Column.Index), Rows: elementsOf(column.Column.Rows), Path: stepsOf(&column.Inclusion),
+				Node: uint64(column.Column.Index), Rows: elementsOf(column.Column.Rows),
+				Path: stepsOf(&column.Inclusion),
 			}
 		}
 		want.Challenges = append(want.Challenges, c)
@@ -120,14 +121,17 @@ func TestDecodeSliceRefuses(t *testing.T) {
 	const firstChallengeAt = sliceHeaderBytes + 32*sliceSharedValues
 	firstParentAt := firstChallengeAt + 8 + 32*(1+6)
 	for name, change := range map[string]func([]byte) []byte{
-		"nothing":                   func([]byte) []byte { return nil },
-		"one byte less":             func(data []byte) []byte { return resealed(data[:len(data)-1]) },
-		"one byte more":             func(data []byte) []byte { return resealed(append(data, 0)) },
-		"header only":               func(data []byte) []byte { return data[:sliceHeaderBytes] },
-		"another magic":             put(0, 1),
-		"another version":           put(len(sliceMagic), 2),
-		"unknown circuit":           put(len(sliceMagic)+4, 0x706f7271),
-		"another circuit":           func(d []byte) []byte { copy(d[len(sliceMagic)+4:], "porep-8MiB"); return resealed(d) },
+		"nothing":         func([]byte) []byte { return nil },
+		"one byte less":   func(data []byte) []byte { return resealed(data[:len(data)-1]) },
+		"one byte more":   func(data []byte) []byte { return resealed(append(data, 0)) },
+		"header only":     func(data []byte) []byte { return data[:sliceHeaderBytes] },
+		"another magic":   put(0, 1),
+		"another version": put(len(sliceMagic), 2),
+		"unknown circuit": put(len(sliceMagic)+4, 0x706f7271),
+		"another circuit": func(data []byte) []byte {
+			copy(data[len(sliceMagic)+4:], "porep-8MiB")
+			return resealed(data)
+		},
 		"rubbish behind circuit":    put(len(sliceMagic)+4+circuitIDBytes-4, 1),
 		"partition beyond the last": put(partitionAt, 13),
 		"other challenge count":     put(partitionAt+4, 3),

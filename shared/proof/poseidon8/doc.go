@@ -1,6 +1,6 @@
-// Package poseidon8 hashes eight inputs at a time with the 52-bit multiply-add of 512-bit vectors (AVX-512 IFMA), lane by
-// lane the same Poseidon as package poseidon, which owns the constants and does the work where the processor lacks these
-// instructions.
+// Package poseidon8 hashes eight inputs at a time with the 52-bit multiply-add of 512-bit vectors (AVX-512 IFMA), lane
+// by lane the same Poseidon as package poseidon, which owns the constants and does the work where the processor lacks
+// these instructions.
 //
 // A field element is five limbs of 52 bits in Montgomery form with R = 2^260, one vector per limb, one lane per hash.
 // Since R is 28 times the modulus r and more, sums need no reduction for a long time: every value is kept below 16 r,

@@ -30,7 +30,8 @@ type vec [5][lanes]uint64
 type limbs [5]uint64
 
 // HashMany writes to dst[k] the hash of inputs[k·arity … k·arity+arity−1] for every k, as poseidon.HashMany does, and
-// falls back to it. dst may not overlap inputs. It panics unless arity is 2, 4, 8 or 11 and len(inputs) = arity·len(dst).
+// falls back to it. dst may not overlap inputs. It panics unless arity is 2, 4, 8 or 11 and len(inputs) =
+// arity·len(dst).
 func HashMany(dst, inputs []fr.Element, arity int) {
 	if !supported() {
 		poseidon.HashMany(dst, inputs, arity)
@@ -56,8 +57,8 @@ type params struct {
 
 	tag       limbs
 	constants []limbs
-	// denseM and denseP are the columns of the dense matrices, what and v the vectors of the sparse ones, all of them one
-	// after another.
+	// denseM and denseP are the columns of the dense matrices, what and v the vectors of the sparse ones, all of them
+	// one after another.
 	denseM, denseP, what, v []limbs
 	// enter and leave turn the library's Montgomery form, R = 2^256, into ours and back; one is 1.
 	enter, leave, one limbs
@@ -88,7 +89,8 @@ func instance(arity int) *params {
 func convert(from *poseidon.Params) *params {
 	p := &params{
 		arity: from.Arity, width: from.Width, fullRounds: from.FullRounds, partialRounds: from.PartialRounds,
-		tag: montgomery(&from.Tag), constants: montgomeryAll(from.C), one: power(260), enter: power(264), leave: power(256),
+		tag: montgomery(&from.Tag), constants: montgomeryAll(from.C),
+		one: power(260), enter: power(264), leave: power(256),
 	}
 	for j := range from.Width {
 		for i := range from.Width {

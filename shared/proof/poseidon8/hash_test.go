@@ -103,7 +103,8 @@ func TestKernelsKeepTheirBounds(t *testing.T) {
 
 	fill(13)
 	mulAdd(&state[0], &constants[0], maxWidth-1)
-	check("mulAdd", state[maxWidth-1].lane(3), new(big.Int).Add(product(factor(13), factor(1)), valueOf(factor(13))), 15)
+	sum := new(big.Int).Add(product(factor(13), factor(1)), valueOf(factor(13)))
+	check("mulAdd", state[maxWidth-1].lane(3), sum, 15)
 	check("mulAdd's first element", state[0].lane(3), valueOf(factor(13)), 13)
 
 	fill(10)
