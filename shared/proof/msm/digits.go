@@ -52,8 +52,8 @@ func order() [fr.Limbs]uint64 {
 	return r
 }
 
-// encode prepares s as code i: the smaller of s and r-s is taken, so that its digits never carry out of the last window, and
-// the sign kept.
+// encode prepares s as code i: the smaller of s and r-s is taken, so that its digits never carry out of the last
+// window, and the sign kept.
 func (r *recoder) encode(to codes, i int, s *fr.Element) {
 	v := s.Bits()
 	var n, sum [fr.Limbs]uint64

@@ -11,7 +11,9 @@ type product struct {
 
 // montgomery leaves (sum of x y) / R, below (1 + 2^-16) p, in t[0..8), limbs not normalised; t has 9 registers and
 // comes back rotated. modulus gives operand i of p: a register or a memory operand.
-func (a *asm) montgomery(t []string, q, carry, inverse, mask string, bcst bool, modulus func(i int) string, f ...product) []string {
+func (a *asm) montgomery(
+	t []string, q, carry, inverse, mask string, bcst bool, modulus func(i int) string, f ...product,
+) []string {
 	for _, r := range t {
 		a.op("VPXORQ %s, %s, %s", r, r, r)
 	}
