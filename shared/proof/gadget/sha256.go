@@ -67,8 +67,10 @@ func pad(message []r1cs.Bits) [][]r1cs.Bits {
 // Compress is one SHA-256 compression (spec 2.7 compress). The sums for e and a of a round are materialized only in the
 // next round, e first; the last ones take the incoming word into the same sum.
 func Compress(s *r1cs.System, block Block, state State) State {
-	m := newMultiEq(s)
-	w := schedule(s, m, block)
+	eq := newMultiEq(s)
+	m := &eq
+	var w [64]r1cs.Bits
+	schedule(s, m, &block, &w)
 	a, b, c, d, e, f, g, h := state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
 	var pendingA, pendingE []r1cs.Bits
 	var termsA, termsE [8]r1cs.Bits
@@ -99,8 +101,7 @@ func Compress(s *r1cs.System, block Block, state State) State {
 }
 
 // schedule expands the message block to 64 words.
-func schedule(s *r1cs.System, m *multiEq, block Block) *[64]r1cs.Bits {
-	var w [64]r1cs.Bits
+func schedule(s *r1cs.System, m *multiEq, block *Block, w *[64]r1cs.Bits) {
 	copy(w[:], block[:])
 	for i := 16; i < 64; i++ {
 		s0 := s.Xor(w[i-15].RotateRight(7), w[i-15].RotateRight(18))
@@ -109,7 +110,6 @@ func schedule(s *r1cs.System, m *multiEq, block Block) *[64]r1cs.Bits {
 		s1 = s.Xor(s1, w[i-2].ShiftRight(10))
 		w[i] = addMany(s, m, []r1cs.Bits{w[i-16], s0, w[i-7], s1})
 	}
-	return &w
 }
 
 // multiEq batches additions into few constraints (spec 2.5).
@@ -122,8 +122,8 @@ type multiEq struct {
 // multiEqBitsMax is the capacity of a field element: sums of fewer bits cannot wrap.
 const multiEqBitsMax = 254
 
-func newMultiEq(s *r1cs.System) *multiEq {
-	return &multiEq{system: s, left: s.BitSum(), right: s.BitSum()}
+func newMultiEq(s *r1cs.System) multiEq {
+	return multiEq{system: s, left: s.BitSum(), right: s.BitSum()}
 }
 
 // reserve makes room for an equation of n bits and gives its place.

@@ -5,6 +5,12 @@ import "fmt"
 // Xor is the bitwise exclusive or (spec 2.3, bool.xor).
 func (s *System) Xor(a, b Bits) Bits {
 	n := sameLength(a, b)
+	if a.Const|b.Const|a.Not|b.Not == 0 { // nothing to fold or swap: the bulk of a compression
+		s.begin(n, low(n), 0)
+		w := s.gate(xorGate, low(n), 0, 0, a, b, Bits{}, Bits{})
+		s.end()
+		return w
+	}
 	both := low(n) &^ (a.Const | b.Const)
 	swap := a.Not &^ b.Not & both // the plain operand comes first
 	u, v := choose(swap, b, a), choose(swap, a, b)
@@ -30,6 +36,9 @@ func andMask(a, b Bits) uint64 { return low(a.N) &^ (a.Const | b.Const) }
 
 // andIn is a∧b at the positions of mask within the current emission.
 func (s *System) andIn(mask uint64, rowSlot, varSlot int, a, b Bits) Bits {
+	if a.Const|b.Const|a.Not|b.Not == 0 { // nothing to fold or swap
+		return s.gate(andGate, mask, rowSlot, varSlot, a, b, Bits{}, Bits{})
+	}
 	both := andMask(a, b) & mask
 	swap := a.Not &^ b.Not & both // and_not: the plain operand comes first
 	w := s.gate(andGate, both, rowSlot, varSlot, choose(swap, b, a), choose(swap, a, b), Bits{}, Bits{})

@@ -81,7 +81,8 @@ func (s *System) Alloc(val fr.Element) Num {
 	s.pos.Aux++
 	s.pos.FullAux++
 	if s.values != nil {
-		s.values.AuxFull(&val)
+		s.handed[0] = val
+		s.values.AuxFull(&s.handed[0])
 	}
 	return n
 }
@@ -90,7 +91,8 @@ func (s *System) allocInput(val fr.Element) Num {
 	n := Num{Val: val, v: InputVar(s.pos.Inputs)}
 	s.pos.Inputs++
 	if s.values != nil {
-		s.values.Input(&val)
+		s.handed[0] = val
+		s.values.Input(&s.handed[0])
 	}
 	return n
 }
@@ -101,7 +103,8 @@ func (s *System) full(a, b Lin, c LC) {
 	s.pos.FullA++
 	s.pos.FullB++
 	if s.values != nil {
-		s.values.FullRow(&a.Val, &b.Val)
+		s.handed = [2]fr.Element{a.Val, b.Val}
+		s.values.FullRow(&s.handed[0], &s.handed[1])
 	}
 	if s.rows != nil {
 		s.rows.Row(a.lc, b.lc, c)
@@ -113,7 +116,8 @@ func (s *System) fullBit(a Lin, b Bits, c LC) {
 	s.pos.Rows++
 	s.pos.FullA++
 	if s.values != nil {
-		s.values.FullBitRow(&a.Val, b.Val)
+		s.handed[0] = a.Val
+		s.values.FullBitRow(&s.handed[0], b.Val)
 	}
 	if s.rows != nil {
 		s.lc[1] = b.appendBit(s.lc[1][:0], 0, 1)

@@ -14,6 +14,10 @@ type System struct {
 	values Values
 	cells  emission
 	lc     [3][]Term // scratch for the combinations of one row
+
+	// handed are values on their way to a Values. It takes pointers, and variables whose address goes through an
+	// interface would each be allocated on the heap.
+	handed [2]fr.Element
 }
 
 // NewSystem starts a walk at a position. Either end may be nil.
