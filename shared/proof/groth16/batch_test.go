@@ -185,12 +185,41 @@ func TestListsOfDifferentLengthsAreRefused(t *testing.T) {
 	}
 }
 
+// benchmarkInputs is the number of public inputs of a partition of 32 GiB (spec c2-formats.md 2.3).
+const benchmarkInputs = 327
+
+func BenchmarkPreparedKeyVerify(b *testing.B) {
+	f := newForger(benchmarkInputs)
+	key := f.key(b)
+	inputs, proofs := f.batch(1)
+	for b.Loop() {
+		if err := key.Verify(inputs[0], &proofs[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The batch is a job of 32 GiB.
 func BenchmarkPreparedKeyVerifyBatch(b *testing.B) {
-	f := newForger(327)
+	f := newForger(benchmarkInputs)
 	key := f.key(b)
 	inputs, proofs := f.batch(10)
 	for b.Loop() {
 		if err := key.VerifyBatch(inputs, proofs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkParseProofs(b *testing.B) {
+	_, proofs := newForger(1).batch(10)
+	var data []byte
+	for i := range proofs {
+		data = proofs[i].Append(data)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := ParseProofs(data, len(proofs)); err != nil {
 			b.Fatal(err)
 		}
 	}

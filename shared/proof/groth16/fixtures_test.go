@@ -1,8 +1,6 @@
 package groth16
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -16,7 +14,8 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/srs"
 )
 
-// foreign is the real 2 KiB proof of another project with its own key.
+// foreign is the real 2 KiB proof of another project with its own key. The file's node_inputs are not read, because one
+// of them is wrong (see TestForeignProofFailsWithTheFixturesFifthNodeInput); package sdr computes the public inputs.
 type foreign struct {
 	keyBytes, proofBytes []byte // `.vk` file content; proof
 	sector               sdr.Sector
@@ -107,74 +106,4 @@ func publicInputs(t testing.TB, s *sdr.Sector) []fr.Element {
 		t.Fatal(err)
 	}
 	return inputs
-}
-
-// sealRecord is one line of the published seal records.
-type sealRecord struct {
-	Config struct {
-		Size       uint64   `json:"sector_size"`
-		Partitions int      `json:"partitions"`
-		PoRepID    [32]byte `json:"porep_id"`
-		Version    string   `json:"api_version"`
-		Features   []string `json:"api_features"`
-	} `json:"porep_config"`
-	CommR    [32]byte `json:"comm_r"`
-	CommD    [32]byte `json:"comm_d"`
-	ProverID [32]byte `json:"prover_id"`
-	Number   uint64   `json:"sector_id"`
-	Ticket   [32]byte `json:"ticket"`
-	Seed     [32]byte `json:"seed"`
-	Proof    []uint16 `json:"proof"` // bytes; []byte would be read as base64
-}
-
-func readSealRecords(t testing.TB) []sealRecord {
-	t.Helper()
-	var records []sealRecord
-	lines := bufio.NewScanner(bytes.NewReader(fixture.Bytes(t, "seal-records-v16.jsonl")))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r sealRecord
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		records = append(records, r)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return records
-}
-
-func (r *sealRecord) proofBytes() []byte {
-	b := make([]byte, len(r.Proof))
-	for i, v := range r.Proof {
-		b[i] = byte(v)
-	}
-	return b
-}
-
-func (r *sealRecord) sector(t testing.TB) *sdr.Sector {
-	t.Helper()
-	versions := map[string]sdr.APIVersion{
-		"V1_0_0": sdr.APIVersion1_0, "V1_1_0": sdr.APIVersion1_1, "V1_2_0": sdr.APIVersion1_2,
-	}
-	version, ok := versions[r.Config.Version]
-	if !ok {
-		t.Fatalf("api version %q", r.Config.Version)
-	}
-	family := sdr.Interactive
-	for _, feature := range r.Config.Features {
-		switch feature {
-		case "SyntheticPoRep":
-			family = sdr.Synthetic
-		default:
-			t.Fatalf("api feature %q", feature)
-		}
-	}
-	return &sdr.Sector{
-		Config: sdr.Config{
-			Size: sdr.SectorSize(r.Config.Size), Version: version, Family: family, PoRepID: r.Config.PoRepID,
-		},
-		ProverID: r.ProverID, Number: r.Number, Ticket: r.Ticket, Seed: r.Seed, CommR: r.CommR, CommD: r.CommD,
-	}
 }

@@ -3,10 +3,12 @@ package groth16
 import (
 	"bytes"
 	"errors"
+	"math/big"
 	"strings"
 	"testing"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -41,6 +43,7 @@ func badProofs() map[string]struct {
 	}
 	zeros := func(lead byte, n int) []byte { return append([]byte{lead}, make([]byte, n-1)...) }
 	one := func(lead byte, n int) []byte { b := zeros(lead, n); b[n-1] = 1; return b }
+	modulus := func(flags byte) []byte { b := fp.Modulus().Bytes(); b[0] |= flags; return b }
 	over := bytes.Repeat([]byte{0xff}, 48)
 	over[0] = 0x9f
 	return map[string]struct {
@@ -49,30 +52,37 @@ func badProofs() map[string]struct {
 	}{
 		"F08a order 3":                {first(0x80, 0), ErrSubgroup},
 		"F08b outside the subgroup":   {first(0x80, 4), ErrSubgroup},
-		"F08c not on the curve":       {first(0x80, 1), ErrEncoding},
-		"F08d above the modulus":      {with(0, over...), ErrEncoding},
-		"F09 191 bytes":               {good[:191], ErrLength},
-		"F09 193 bytes":               {append(good[:], 0), ErrLength},
-		"F09 two proofs":              {append(good[:], good[:]...), ErrLength},
-		"F09 empty":                   {nil, ErrLength},
-		"F10 zeros":                   {make([]byte, ProofBytes), ErrEncoding},
-		"F11 infinity with a rest":    {with(0, one(0xc0, 48)...), ErrInfinity},
-		"F11 infinity with a sign":    {with(0, zeros(0xe0, 48)...), ErrInfinity},
+		"F08c not on the curve":       {first(0x80, 1), ErrNotOnCurve},
+		"F08d above the modulus":      {with(0, over...), ErrNotCanonical},
+		"F09 191 bytes":               {good[:191], ErrProofLength},
+		"F09 193 bytes":               {append(good[:], 0), ErrProofLength},
+		"F09 two proofs":              {append(good[:], good[:]...), ErrProofLength},
+		"F09 empty":                   {nil, ErrProofLength},
+		"F10 zeros":                   {make([]byte, ProofBytes), ErrNotCanonical},
+		"F11 infinity with a rest":    {with(0, one(0xc0, 48)...), ErrInfinityEncoding},
+		"F11 infinity with a sign":    {with(0, zeros(0xe0, 48)...), ErrInfinityEncoding},
 		"F11 infinity":                {with(0, zeros(0xc0, 48)...), ErrInfinity},
 		"B infinity":                  {with(48, zeros(0xc0, 96)...), ErrInfinity},
-		"B infinity with a rest":      {with(48, one(0xc0, 96)...), ErrInfinity},
-		"B uncompressed":              {with(48, good[48]&^0x80), ErrEncoding},
-		"B above the modulus":         {with(48, over...), ErrEncoding},
-		"B second half above modulus": {with(96, append([]byte{0xff}, over[1:]...)...), ErrEncoding},
+		"B infinity with a rest":      {with(48, one(0xc0, 96)...), ErrInfinityEncoding},
+		"B infinity with a low bit":   {with(48, 0xc1), ErrInfinityEncoding},
+		"C infinity with a sign":      {with(144, zeros(0xe0, 48)...), ErrInfinityEncoding},
+		"A the modulus":               {with(0, modulus(0x80)...), ErrNotCanonical},
+		"A the modulus, other sign":   {with(0, modulus(0xa0)...), ErrNotCanonical},
+		"A uncompressed infinity":     {with(0, zeros(0x40, 48)...), ErrNotCanonical},
+		"A only the sign flag":        {with(0, good[0]&^0xe0|0x20), ErrNotCanonical},
+		"B modulus in second half":    {with(96, modulus(0)...), ErrNotCanonical},
+		"B uncompressed":              {with(48, good[48]&^0x80), ErrNotCanonical},
+		"B above the modulus":         {with(48, over...), ErrNotCanonical},
+		"B second half above modulus": {with(96, append([]byte{0xff}, over[1:]...)...), ErrNotCanonical},
 		"C order 3":                   {with(144, zeros(0x80, 48)...), ErrSubgroup},
 		"C infinity":                  {with(144, zeros(0xc0, 48)...), ErrInfinity},
-		"C uncompressed infinity":     {with(144, zeros(0x40, 48)...), ErrEncoding},
+		"C uncompressed infinity":     {with(144, zeros(0x40, 48)...), ErrNotCanonical},
 	}
 }
 
-func TestB05BadProofBytesHaveFourDifferentErrors(t *testing.T) {
+func TestB05BadProofBytesHaveDifferentErrors(t *testing.T) {
 	t.Parallel()
-	all := []error{ErrLength, ErrEncoding, ErrSubgroup, ErrInfinity}
+	all := []error{ErrProofLength, ErrNotCanonical, ErrNotOnCurve, ErrSubgroup, ErrInfinity, ErrInfinityEncoding}
 	for name, c := range badProofs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,13 +105,13 @@ func TestB05ErrorsNameTheProofAndThePoint(t *testing.T) {
 	bad := good
 	copy(bad[144:], append([]byte{0x80}, make([]byte, 47)...))
 	_, err := ParseProofs(append(good[:], bad[:]...), 2)
-	if !errors.Is(err, ErrSubgroup) || !strings.Contains(err.Error(), "proof 1 of 2: point C") {
+	if !errors.Is(err, ErrSubgroup) || !strings.Contains(err.Error(), "proof 1 of 2: point C at byte 336") {
 		t.Errorf("got %v", err)
 	}
 	for name, c := range map[string]struct{ bytes, count int }{
 		"one short": {191, 1}, "negative": {0, -1}, "one of two": {192, 2}, "three of two": {576, 2},
 	} {
-		if _, err := ParseProofs(make([]byte, c.bytes), c.count); !errors.Is(err, ErrLength) {
+		if _, err := ParseProofs(make([]byte, c.bytes), c.count); !errors.Is(err, ErrProofLength) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -120,12 +130,47 @@ func TestProofPointsOfG2OutsideTheSubgroupAreRefused(t *testing.T) {
 		switch {
 		case errors.Is(err, ErrSubgroup):
 			found++
-		case !errors.Is(err, ErrEncoding):
+		case !errors.Is(err, ErrNotOnCurve):
 			t.Errorf("x = %d: %v", x, err)
 		}
 	}
 	if found < 10 {
 		t.Errorf("%d points on the curve among 39", found)
+	}
+}
+
+// Coordinates that fit 381 bits with the modulus added would give good points if they were reduced.
+func TestProofCoordinatesAreNotReduced(t *testing.T) {
+	t.Parallel()
+	_, _, g1, g2 := bls12381.Generators()
+	p := &Proof{A: g1, B: g2, C: g1}
+	tried := map[int]bool{}
+	for range 60 {
+		good := p.Bytes()
+		for at := 0; at < ProofBytes; at += fp.Bytes {
+			data, x := good, [fp.Bytes]byte(good[at:])
+			flags := byte(0)
+			if at != 96 { // the second half of B has none
+				flags = x[0] & 0xe0
+				x[0] &^= 0xe0
+			}
+			sum := new(big.Int).SetBytes(x[:])
+			if sum.Add(sum, fp.Modulus()).BitLen() > 381 {
+				continue
+			}
+			sum.FillBytes(data[at:][:fp.Bytes])
+			data[at] |= flags
+			tried[at] = true
+			if _, err := ParseProof(data[:]); !errors.Is(err, ErrNotCanonical) {
+				t.Errorf("byte %d: got %v, want ErrNotCanonical", at, err)
+			}
+		}
+		p.A.Add(&p.A, &g1)
+		p.B.Add(&p.B, &g2)
+		p.C = p.A
+	}
+	if diff := cmp.Diff(map[int]bool{0: true, 48: true, 96: true, 144: true}, tried); diff != "" {
+		t.Errorf("coordinates that were tried: %s", diff)
 	}
 }
 
@@ -143,33 +188,5 @@ func TestProofsComeBackFromTheirBytes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestSealRecordsAllDecode(t *testing.T) {
-	t.Parallel()
-	records, proofs := readSealRecords(t), 0
-	for i := range records {
-		r := &records[i]
-		count := r.sector(t).Config.PartitionCount()
-		if count != r.Config.Partitions {
-			t.Errorf("record %d: %d partitions, want %d", i+1, r.Config.Partitions, count)
-		}
-		got, err := ParseProofs(r.proofBytes(), count)
-		if err != nil {
-			t.Errorf("record %d: %v", i+1, err)
-			continue
-		}
-		var data []byte
-		for k := range got {
-			data = got[k].Append(data)
-		}
-		if !bytes.Equal(data, r.proofBytes()) {
-			t.Errorf("record %d: other bytes come back", i+1)
-		}
-		proofs += count
-	}
-	if len(records) != 448 || proofs != 502 {
-		t.Errorf("%d records with %d proofs, want 448 with 502", len(records), proofs)
 	}
 }

@@ -3,8 +3,6 @@ package groth16
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -86,6 +84,22 @@ func TestForeignProofFailsWithAnyInputChanged(t *testing.T) {
 	}
 }
 
+// The fixture's node_inputs list has 56 in its fifth place, where the graph has 36: a DRG parent never lies above its
+// node, here 37. The proof was made with 36.
+func TestForeignProofFailsWithTheFixturesFifthNodeInput(t *testing.T) {
+	t.Parallel()
+	const fifth = 3 + 4 // replica id, comm_d and comm_r come first
+	f := readForeign(t)
+	inputs := publicInputs(t, &f.sector)
+	if want := fr.NewElement(36); inputs[fifth] != want {
+		t.Fatalf("fifth node input is %s, want %s", inputs[fifth].String(), want.String())
+	}
+	inputs[fifth] = fr.NewElement(56)
+	if err := Verify(f.key(t), inputs, f.proof(t)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+}
+
 // power64 is 2^64.
 func power64() *fr.Element {
 	e := fr.NewElement(1 << 63)
@@ -152,61 +166,6 @@ func TestWrongNumberOfInputsIsAnErrorOfItsOwn(t *testing.T) {
 		err := key.VerifyBatch([][]fr.Element{inputs, bad}, []Proof{*proof, *proof})
 		if !errors.Is(err, ErrInputCount) {
 			t.Errorf("%s in a batch: got %v, want ErrInputCount", name, err)
-		}
-	}
-}
-
-// publishedKeysEnv names a folder with published `.vk` files; without it, testdata/published is looked at.
-const publishedKeysEnv = "PROOFRACK_PUBLISHED_KEYS"
-
-func publishedKeys(t *testing.T) map[sdr.SectorSize]*PreparedKey {
-	t.Helper()
-	folder := os.Getenv(publishedKeysEnv)
-	if folder == "" {
-		folder = filepath.Join("testdata", "published")
-	}
-	keys := map[sdr.SectorSize]*PreparedKey{}
-	for _, size := range sdr.PublishedSizes() {
-		path := filepath.Join(folder, sdr.ParamsName(size)+srs.KeyExtension)
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		key, err := srs.OpenKey(t.Context(), path, 0, srs.Options{DigestCache: filepath.Join(t.TempDir(), "digests")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if keys[size], err = Prepare(key.VerifyingKey); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(keys) == 0 {
-		t.Skipf("no published .vk file in %s: put some there, or name their folder by %s", folder, publishedKeysEnv)
-	}
-	return keys
-}
-
-func TestSealRecordsVerifyUnderPublishedKeys(t *testing.T) {
-	t.Parallel()
-	keys, records := publishedKeys(t), readSealRecords(t)
-	for i := range records {
-		r := &records[i]
-		sector := r.sector(t)
-		key := keys[sector.Config.Size]
-		if key == nil {
-			continue
-		}
-		inputs, err := sector.AllPublicInputs()
-		if err != nil {
-			t.Errorf("record %d: %v", i+1, err)
-			continue
-		}
-		proofs, err := ParseProofs(r.proofBytes(), len(inputs))
-		if err != nil {
-			t.Errorf("record %d: %v", i+1, err)
-			continue
-		}
-		if err := key.VerifyBatch(inputs, proofs); err != nil {
-			t.Errorf("record %d: %v", i+1, err)
 		}
 	}
 }
