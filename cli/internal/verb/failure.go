@@ -10,7 +10,9 @@ import (
 	"syscall"
 
 	"github.com/proofrack/proofrack/shared/proof/c1"
+	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs"
+	"github.com/proofrack/proofrack/shared/prover"
 )
 
 // kind says what sort of failure ended a verb; it decides the exit code.
@@ -83,6 +85,8 @@ func classify(err error) *failure {
 		return &failure{kind: badInput, err: err}
 	case errors.As(err, &refusal):
 		return &failure{kind: badParams, err: err}
+	case errors.Is(err, prover.ErrProof), errors.Is(err, groth16.ErrInvalid):
+		return &failure{kind: notVerified, err: err, hint: `nothing was written; "proofrack synth --check" tells whether synthesis is at fault`}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &failure{kind: noRoom, err: err, hint: "free some space or choose another folder; nothing was left behind"}
 	case errors.Is(err, syscall.ENOMEM):

@@ -2,6 +2,7 @@ package verb
 
 import (
 	"os"
+	"sync/atomic"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -12,6 +13,7 @@ import (
 type meter struct {
 	bars *mpb.Progress
 	bar  *mpb.Bar
+	what atomic.Value // string: the words before the bar
 }
 
 // onTerminal says whether a stream is a terminal.
@@ -25,14 +27,18 @@ func (a *app) startMeter(what string) *meter {
 	if a.json || !onTerminal(a.Err) {
 		return &meter{}
 	}
-	bars := mpb.New(mpb.WithOutput(a.Err), mpb.WithWidth(40))
-	bar := bars.AddBar(0,
+	m := &meter{bars: mpb.New(mpb.WithOutput(a.Err), mpb.WithWidth(40))}
+	m.what.Store(what)
+	m.bar = m.bars.AddBar(0,
 		mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(what+" ")),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return m.what.Load().(string) + " " })),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.Elapsed(decor.ET_STYLE_MMSS)),
 	)
-	return &meter{bars: bars, bar: bar}
+	return m
 }
+
+// say changes the words before the bar.
+func (m *meter) say(what string) { m.what.Store(what) }
 
 // set moves the bar; it may be called from any goroutine.
 func (m *meter) set(done, total int64) {

@@ -58,7 +58,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		a.circuitCommand(), a.paramsCommand(), a.sectorCommand(), a.synthCommand(), a.inputsCommand(),
-		a.benchCommand(),
+		a.proveCommand(), a.verifyCommand(), a.benchCommand(),
 	)
 	return root
 }

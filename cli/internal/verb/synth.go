@@ -148,6 +148,13 @@ type synthesis struct {
 func newSynthesis(
 	c circuit.Circuit, count int, cut func(partition int) ([]byte, error), partition, workers int,
 ) (*synthesis, error) {
+	return newSynthesisIn(nil, c, count, cut, partition, workers)
+}
+
+// newSynthesisIn is newSynthesis with the memory of an earlier segment of the same circuit; nil makes new memory.
+func newSynthesisIn(
+	memory []byte, c circuit.Circuit, count int, cut func(partition int) ([]byte, error), partition, workers int,
+) (*synthesis, error) {
 	if partition < 0 || partition >= count {
 		return nil, misuse("--partition is %d: this input has partitions 0 to %d", partition, count-1)
 	}
@@ -163,10 +170,13 @@ func newSynthesis(
 	if err != nil {
 		return nil, fmt.Errorf("lay out segment of %s: %w", c.ID(), err)
 	}
+	if memory == nil {
+		memory = layout.Memory()
+	}
 	return &synthesis{
 		job:    compact.Job{Circuit: c, Witness: witness, Partition: partition, Workers: workers},
 		layout: layout,
-		memory: layout.Memory(),
+		memory: memory,
 	}, nil
 }
 
