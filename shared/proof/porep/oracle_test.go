@@ -21,7 +21,7 @@ import (
 )
 
 // segmentOf synthesizes one partition of a C1 output.
-func segmentOf(t testing.TB, out *c1.Output, partition int) (*Circuit, *compact.Segment) {
+func segmentOf(t testing.TB, out *c1.Output, partition int) (*Circuit, *compact.Segment, []byte) {
 	t.Helper()
 	data, err := c1.EncodeSlice(out, partition)
 	if err != nil {
@@ -48,7 +48,7 @@ func segmentOf(t testing.TB, out *c1.Output, partition int) (*Circuit, *compact.
 	if err := segment.Verify(2); err != nil {
 		t.Fatal(err)
 	}
-	return c, segment
+	return c, segment, memory
 }
 
 func readC1(t testing.TB, name string) *c1.Output {
@@ -148,7 +148,7 @@ func TestSynthesisEqualsTheOracle(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s/%d", c.name, c.partition), func(t *testing.T) {
 			t.Parallel()
-			ckt, s := segmentOf(t, readC1(t, c.name), c.partition)
+			ckt, s, _ := segmentOf(t, readC1(t, c.name), c.partition)
 			n := s.Counts()
 			inputs := s.Inputs()
 			density := r1cs.NewDensity(n)
