@@ -34,7 +34,7 @@ func (a *app) benchCommand() *cobra.Command {
 			return synth.RunE(synth, args)
 		},
 	}
-	c.AddCommand(synth, a.benchCircuitsCommand(), a.benchUnitCommand())
+	c.AddCommand(synth, a.benchCircuitsCommand(), a.benchProveCommand(), a.benchUnitCommand())
 	return c
 }
 
