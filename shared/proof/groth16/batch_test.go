@@ -170,6 +170,25 @@ func TestWeightsAre128RandomBits(t *testing.T) {
 	}
 }
 
+func TestWrongNumberOfInputsIsAnErrorOfItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newForger(3)
+	key := f.key(t)
+	good, proofs := f.batch(1)
+	inputs, proof := good[0], &proofs[0]
+	for name, bad := range map[string][]fr.Element{
+		"none": nil, "one less": inputs[1:], "one more": append(inputs[:len(inputs):len(inputs)], fr.One()),
+	} {
+		if err := key.Verify(bad, proof); !errors.Is(err, ErrInputCount) || errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInputCount", name, err)
+		}
+		err := key.VerifyBatch([][]fr.Element{inputs, bad}, []Proof{*proof, *proof})
+		if !errors.Is(err, ErrInputCount) {
+			t.Errorf("%s in a batch: got %v, want ErrInputCount", name, err)
+		}
+	}
+}
+
 func TestListsOfDifferentLengthsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newForger(1)

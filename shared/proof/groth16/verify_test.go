@@ -148,24 +148,3 @@ func TestForeignProofFailsWithAnotherKey(t *testing.T) {
 		}
 	}
 }
-
-func TestWrongNumberOfInputsIsAnErrorOfItsOwn(t *testing.T) {
-	t.Parallel()
-	f := readForeign(t)
-	key, err := Prepare(f.key(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	inputs, proof := publicInputs(t, &f.sector), f.proof(t)
-	for name, bad := range map[string][]fr.Element{
-		"none": nil, "one less": inputs[1:], "one more": append(inputs[:len(inputs):len(inputs)], fr.One()),
-	} {
-		if err := key.Verify(bad, proof); !errors.Is(err, ErrInputCount) || errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: got %v, want ErrInputCount", name, err)
-		}
-		err := key.VerifyBatch([][]fr.Element{inputs, bad}, []Proof{*proof, *proof})
-		if !errors.Is(err, ErrInputCount) {
-			t.Errorf("%s in a batch: got %v, want ErrInputCount", name, err)
-		}
-	}
-}
