@@ -32,8 +32,7 @@ test: ## run every package's tests, and one real 2 KiB sector end to end
 
 .PHONY: test-long
 test-long: ## also the tests that take minutes (build tag long)
-	go test -tags long -timeout 240m -p 1 -v -run 'Long' $(PACKAGES)
-	go test -tags long -timeout 60m $(PACKAGES)
+	go test -tags long -timeout 240m -p 1 $(PACKAGES)
 
 .PHONY: test-huge
 test-huge: ## prove one full 32 GiB partition (build tag huge; hours, 60 GB of disk, 18 GiB of memory)

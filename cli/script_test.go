@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,22 +18,30 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs testdata/script/*.txtar. Beside the usual commands there are those of scriptCommands; the condition
-// [namespaces] holds where this user may mount file systems in a namespace of its own, and
-// [fixtures] where the folder shared/fixtures lies beside the checkout, whose path is then in
-// $FIXTURES; $TESTDATA is the folder testdata.
+// TestScripts runs testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, "testdata/script")
+}
+
+// runScripts runs the scripts of a folder. Beside the usual commands there are those of scriptCommands; the condition
+// [namespaces] holds where this user may mount file systems in a namespace of its own, and [fixtures] where the folder
+// shared/fixtures lies beside the checkout, whose path is then in $FIXTURES. $TESTDATA is the folder testdata, $SCRATCH
+// what PROOFRACK_SCRATCH names, or the script's own folder.
+func runScripts(t *testing.T, folder string) {
+	t.Helper()
 	fixtures := findFixtures(t)
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: folder,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
 			e.Setenv("TESTDATA", testdata)
+			e.Setenv("SCRATCH", cmp.Or(os.Getenv("PROOFRACK_SCRATCH"), e.WorkDir))
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
