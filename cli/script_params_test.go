@@ -48,7 +48,8 @@ func scriptTestParams(ts *testscript.TestScript, negated bool, args []string) {
 	folder := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(folder, 0o755))
 	for _, c := range []powers{{"small", 5, 1}, {"large", 50, 3}} {
-		_, err := generate.ToFolder(context.Background(), folder, c, generate.FromSeed("scripts", c.ID()), generate.Options{Workers: 1})
+		scalars := generate.FromSeed("scripts", c.ID())
+		_, err := generate.ToFolder(context.Background(), folder, c, scalars, generate.Options{Workers: 1})
 		ts.Check(err)
 	}
 }

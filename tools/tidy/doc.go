@@ -1,6 +1,7 @@
-// Tidy checks the parts of the house style that a compiler and general linters cannot see: who may import whom, how long
-// functions, files and lines are, whether packages are described, whether doc links and paths in Markdown lead anywhere,
-// whether declarations and test data are used, and whether each field report that is due has a test that names it.
+// Tidy checks the parts of the house style that a compiler and general linters cannot see: who may import whom, how
+// long functions, files and lines are, whether packages are described, whether doc links and paths in Markdown lead
+// anywhere, whether declarations and test data are used, and whether each field report that is due has a test that
+// names it.
 //
 // It reads the source as text and syntax; it builds nothing. Each rule is a function from the loaded repository to its
 // findings. Every rule has a test that shows it bite. The two files it is steered by lie beside it:

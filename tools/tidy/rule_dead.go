@@ -39,17 +39,19 @@ func checkDeadNames(repo *repository) []finding {
 			return
 		}
 		for _, name := range declaredNames(file.syntax) {
-			if mentions[name.Name] > 1 || called[name.Name] || (file.test && isTestName(name.Name)) || hasAssembly(repo, at, name) {
+			runner := file.test && isTestName(name.Name)
+			if mentions[name.Name] > 1 || called[name.Name] || runner || hasAssembly(at, name) {
 				continue
 			}
-			found = append(found, finding{"dead names", file.path, repo.line(name.Pos()), name.Name + " is never mentioned again"})
+			found = append(found, finding{"dead names", file.path, repo.line(name.Pos()),
+				name.Name + " is never mentioned again"})
 		}
 	})
 	return found
 }
 
 // hasAssembly leaves functions without a Go body to the assembler.
-func hasAssembly(_ *repository, at *folder, name *ast.Ident) bool {
+func hasAssembly(at *folder, name *ast.Ident) bool {
 	for _, file := range at.files {
 		for _, d := range file.syntax.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Name == name {
@@ -94,8 +96,8 @@ func declaredNames(file *ast.File) []*ast.Ident {
 	return names
 }
 
-// checkTestdata finds files under testdata that no test of their package seems to open: the package mentions neither the
-// file's name, nor its stem, nor its extension as a pattern, nor the folder it lies in.
+// checkTestdata finds files under testdata that no test of their package seems to open: the package mentions neither
+// the file's name, nor its stem, nor its extension as a pattern, nor the folder it lies in.
 func checkTestdata(repo *repository) []finding {
 	var found []finding
 	for _, file := range repo.testdata {

@@ -111,7 +111,7 @@ func checkNoInit(repo *repository) []finding {
 	return found
 }
 
-// docLink finds links of doc comments: [Name], [Name.Method], [pkg.Name].
+// docLink finds links of doc comments: a name in brackets, of a declaration, a method or something in a package.
 var docLink = regexp.MustCompile(`\[\*?([A-Za-z_]\w*)(?:\.([A-Za-z_]\w*))?(?:\.([A-Za-z_]\w*))?\]`)
 
 // checkDocLinks follows the links in doc comments to declarations of the same or an imported package of ours.
@@ -220,7 +220,8 @@ func hasMember(e ast.Expr, name string) bool {
 
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
-	markdownCode = regexp.MustCompile("`((?:shared|cli|tools|docs|coordinator|worker-synth|worker-gpu|cuda|e2e|deploy)/[\\w./-]+)`")
+	markdownCode = regexp.MustCompile(
+		"`((?:shared|cli|tools|docs|coordinator|worker-synth|worker-gpu|cuda|e2e|deploy)/[\\w./-]+)`")
 )
 
 // checkMarkdownPaths follows relative links, and paths in backticks that start with a top-level folder of ours.

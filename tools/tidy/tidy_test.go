@@ -78,7 +78,8 @@ func TestCleanRepositoryHasNoFindings(t *testing.T) {
 // TestEachRuleBites changes the clean repository in one way and wants exactly one finding, that of the rule.
 func TestEachRuleBites(t *testing.T) {
 	t.Parallel()
-	longFunction := "package pure\n\n// Double doubles.\nfunc Double(n int) int {\n" + strings.Repeat("\tn++\n", 70) + "\treturn n\n}\n"
+	longFunction := "package pure\n\n// Double doubles.\nfunc Double(n int) int {\n" +
+		strings.Repeat("\tn++\n", 70) + "\treturn n\n}\n"
 	for name, c := range map[string]struct{ change, want string }{
 		"clock in a pure package": {
 			"-- shared/proof/pure/clock.go --\npackage pure\n\nimport _ \"time\"\n",
@@ -92,7 +93,8 @@ func TestEachRuleBites(t *testing.T) {
 			"-- shared/proof/pure/log.go --\npackage pure\n\nimport _ \"log/slog\"\n", "imports log/slog",
 		},
 		"queue in a pure package": {
-			"-- shared/proof/pure/q.go --\npackage pure\n\nimport _ \"github.com/nats-io/nats.go\"\n", "imports github.com/nats-io/nats.go",
+			"-- shared/proof/pure/q.go --\npackage pure\n\nimport _ \"github.com/nats-io/nats.go\"\n",
+			"imports github.com/nats-io/nats.go",
 		},
 		"shared imports a binary": {
 			"-- shared/proof/pure/up_test.go --\npackage pure\n\nimport _ \"github.com/proofrack/proofrack/cli/x\"\n",
@@ -104,7 +106,8 @@ func TestEachRuleBites(t *testing.T) {
 			"binaries depend on shared and never on each other",
 		},
 		"cuda imports ours": {
-			"-- cuda/doc.go --\n// Package cuda is an example.\npackage cuda\n\nimport _ \"github.com/proofrack/proofrack/shared/circuit\"\n",
+			"-- cuda/doc.go --\n// Package cuda is an example.\npackage cuda\n\n" +
+				"import _ \"github.com/proofrack/proofrack/shared/circuit\"\n",
 			"cuda imports gnark-crypto types and nothing of ours",
 		},
 		"long function": {"-- shared/proof/pure/pure.go --\n" + longFunction, "Double has 73 lines, the limit is 70"},
@@ -117,7 +120,8 @@ func TestEachRuleBites(t *testing.T) {
 			"-- shared/proof/pure/long.go --\npackage pure\n" + strings.Repeat("\n", 800), "801 lines, the limit is 800",
 		},
 		"long line": {
-			"-- shared/proof/pure/wide.go --\npackage pure\n\n//\t" + strings.Repeat("é", 116) + "\n", "wide.go:3: 122 columns, the limit is 120",
+			"-- shared/proof/pure/wide.go --\npackage pure\n\n//\t" + strings.Repeat("é", 119) + "\n",
+			"wide.go:3: 122 columns, the limit is 120",
 		},
 		"package name": {
 			"-- shared/util/doc.go --\n// Package util is a drawer.\npackage util\n", "package name util says nothing",
@@ -138,9 +142,11 @@ func TestEachRuleBites(t *testing.T) {
 		},
 		"dead link in Markdown": {"-- docs/x.md --\n[a](gone.md)\n", "link to gone.md leads nowhere"},
 		"dead path in Markdown": {"-- docs/x.md --\nsee `shared/gone`\n", "no shared/gone in this repository"},
-		"dead name":             {"-- shared/proof/pure/d.go --\npackage pure\n\nfunc lonely() {}\n", "lonely is never mentioned again"},
-		"unused test data":      {"-- shared/proof/pure/testdata/extra.bin --\n", "no test of its package mentions it"},
-		"corpus without target": {"-- shared/proof/pure/testdata/fuzz/FuzzGone/case --\n", "no test of its package mentions it"},
+		"dead name": {"-- shared/proof/pure/d.go --\npackage pure\n\nfunc lonely() {}\n",
+			"lonely is never mentioned again"},
+		"unused test data": {"-- shared/proof/pure/testdata/extra.bin --\n", "no test of its package mentions it"},
+		"corpus without target": {"-- shared/proof/pure/testdata/fuzz/FuzzGone/case --\n",
+			"no test of its package mentions it"},
 		"report without test":   {list("B02 3 -"), "B02 is due and has neither a test nor a decision"},
 		"report due earlier":    {list("B02 2"), "B02 is due and has neither a test nor a decision"},
 		"report with dead test": {list("B02 3 TestGoneB02"), "B02: no test TestGoneB02"},

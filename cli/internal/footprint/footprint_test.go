@@ -9,7 +9,8 @@ import (
 
 func TestParseReadsKinds(t *testing.T) {
 	t.Parallel()
-	const status = "Name:\tproofrack\nVmHWM:\t    2048 kB\nVmRSS:\t    1000 kB\nRssAnon:\t     600 kB\nRssFile:\t     300 kB\n" +
+	const status = "Name:\tproofrack\nVmHWM:\t    2048 kB\nVmRSS:\t    1000 kB\n" +
+		"RssAnon:\t     600 kB\nRssFile:\t     300 kB\n" +
 		"RssShmem:\t     100 kB\nThreads:\t8\n"
 	now, peak := parse([]byte(status))
 	want := Usage{Total: 1000 << 10, Anonymous: 600 << 10, File: 300 << 10, Shared: 100 << 10}

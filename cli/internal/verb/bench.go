@@ -212,7 +212,8 @@ func (r *benchCircuitsResult) human(w io.Writer) {
 		fmt.Fprintf(w, "| %s | %s | %s | %.4f | %.2f | %+.1f %% |\n", s.Name, s.What, countText(s.Constraints), s.Seconds,
 			s.Each, 100*s.OffMean)
 	}
-	fmt.Fprintf(w, "\nmean %.2f ns a constraint on %d core(s), largest deviation %.1f %%\n", r.Mean, r.Workers, 100*r.Spread)
+	fmt.Fprintf(w, "\nmean %.2f ns a constraint on %d core(s), largest deviation %.1f %%\n",
+		r.Mean, r.Workers, 100*r.Spread)
 }
 
 // measuredSystem is a circuit with the sector size that its witness comes from.

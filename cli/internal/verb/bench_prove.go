@@ -54,7 +54,8 @@ func (r *benchProveResult) human(w io.Writer) {
 	}
 	row(w, "median", "%.2f s", r.Median)
 	if r.Unit != nil {
-		row(w, "unit", "%.3f s (stock MultiExp of %s); the proof took %.2f units", r.Unit.Unit, countText(r.Unit.Points), r.Units)
+		row(w, "unit", "%.3f s (stock MultiExp of %s); the proof took %.2f units",
+			r.Unit.Unit, countText(r.Unit.Points), r.Units)
 	}
 	if r.OfRust > 0 {
 		row(w, "Rust prover", "takes %.1f units: this is %.3f of it", rustUnits, r.OfRust)

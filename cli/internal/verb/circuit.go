@@ -40,7 +40,8 @@ type circuitInfo struct {
 func (r *circuitInfo) human(w io.Writer) {
 	row(w, "circuit", "%s", r.ID)
 	row(w, "parameters", "%s.params, .vk", r.ParamsName)
-	row(w, "constraints", "%s (with input rows %s, domain 2^%d)", countText(r.Constraints), countText(r.RowsTotal), r.DomainBits)
+	row(w, "constraints", "%s (with input rows %s, domain 2^%d)",
+		countText(r.Constraints), countText(r.RowsTotal), r.DomainBits)
 	row(w, "inputs", "%s, ONE included", countText(r.Inputs))
 	row(w, "aux", "%s", countText(r.Aux))
 	row(w, "full elements", "a %s, b %s, aux %s", countText(r.FullA), countText(r.FullB), countText(r.FullAux))

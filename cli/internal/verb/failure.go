@@ -86,7 +86,8 @@ func classify(err error) *failure {
 	case errors.As(err, &refusal):
 		return &failure{kind: badParams, err: err}
 	case errors.Is(err, prover.ErrProof), errors.Is(err, groth16.ErrInvalid):
-		return &failure{kind: notVerified, err: err, hint: `nothing was written; "proofrack synth --check" tells whether synthesis is at fault`}
+		return &failure{kind: notVerified, err: err,
+			hint: `nothing was written; "proofrack synth --check" tells whether synthesis is at fault`}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &failure{kind: noRoom, err: err, hint: "free some space or choose another folder; nothing was left behind"}
 	case errors.Is(err, syscall.ENOMEM):

@@ -23,8 +23,8 @@ type stream struct {
 // Close closes the file behind the stream, if there is one.
 func (s *stream) Close() error { return s.close() }
 
-// openInput opens a file, or standard input for "-". what says what is wanted, such as "C1 output", and hint how to come
-// by one. A missing path, a folder, an unreadable file and an empty one are usage failures.
+// openInput opens a file, or standard input for "-". what says what is wanted, such as "C1 output", and hint how to
+// come by one. A missing path, a folder, an unreadable file and an empty one are usage failures.
 func (a *app) openInput(path, what, hint string) (*stream, error) {
 	if path == "-" {
 		if onTerminal(a.In) {
@@ -98,8 +98,8 @@ type output struct {
 	path string
 }
 
-// createOutput starts a file, or standard output for "-". Close after commit does nothing; without it, the unfinished file
-// is removed.
+// createOutput starts a file, or standard output for "-". Close after commit does nothing; without it, the unfinished
+// file is removed.
 func (a *app) createOutput(path string) (*output, error) {
 	if path == "-" {
 		if onTerminal(a.Out) {

@@ -55,8 +55,8 @@ type examination func(context.Context, string, srs.Counts, srs.Options) (srs.Rep
 
 // paramsImportCommand looks at a file once and remembers its digest.
 func (a *app) paramsImportCommand() *cobra.Command {
-	return a.examineCommand("import", "check a parameter file once and remember its digest, so that proving starts at once",
-		srs.Import)
+	return a.examineCommand("import",
+		"check a parameter file once and remember its digest, so that proving starts at once", srs.Import)
 }
 
 // paramsCheckCommand looks at a file again.
@@ -104,7 +104,8 @@ func (a *app) paramsInfoCommand() *cobra.Command {
 			if err != nil {
 				return paramsFileFailure(err, args[0])
 			}
-			return a.emit(&paramsReport{Report: report, Circuit: circuitOfFile(args[0]), Seconds: seconds(time.Since(start))}, false)
+			result := &paramsReport{Report: report, Circuit: circuitOfFile(args[0]), Seconds: seconds(time.Since(start))}
+			return a.emit(result, false)
 		},
 	}
 	flags.registerCache(c)
@@ -122,11 +123,11 @@ func circuitOfFile(path string) string {
 }
 
 // expectedCounts gives the counts that a file must have by its name; those of unknown names are not compared.
-func (a *app) expectedCounts(ctx context.Context, path string, f *storeFlags) (id string, counts srs.Counts, err error) {
+func (a *app) expectedCounts(ctx context.Context, path string, f *storeFlags) (string, srs.Counts, error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", srs.Counts{}, paramsFileFailure(fmt.Errorf("look at %q: %w", path, reason(err)), path)
 	}
-	id = circuitOfFile(path)
+	id := circuitOfFile(path)
 	if id == "" {
 		return "", srs.Counts{}, nil
 	}

@@ -89,7 +89,8 @@ func (a *app) generate(c *cobra.Command, flags *generateFlags) error {
 	defer meter.stop()
 	watch := footprint.Start()
 	start := time.Now()
-	files, err := generate.ToFolder(c.Context(), flags.out, circuit, generate.FromSeed(flags.seed, circuit.ID()), generate.Options{
+	scalars := generate.FromSeed(flags.seed, circuit.ID())
+	files, err := generate.ToFolder(c.Context(), flags.out, circuit, scalars, generate.Options{
 		Workers:    flags.workers,
 		SectorSize: uint64(flags.size.size),
 		Replace:    flags.replace,

@@ -78,8 +78,8 @@ func (a *app) proveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prove C1 --miner MINER --sector-number NUMBER --params DIR --out FILE",
 		Short: "prove a C1 output and verify the proof",
-		Long: "prove checks the whole C1 output, proves every partition, verifies the proofs, and writes them one after another:\n" +
-			"192 bytes per partition. Nothing is written unless all verify.",
+		Long: "prove checks the whole C1 output, proves every partition, verifies the proofs, and writes them one after\n" +
+			"another: 192 bytes per partition. Nothing is written unless all verify.",
 		Args: oneArg("the C1 output", sampleHint),
 		RunE: func(c *cobra.Command, args []string) error { return a.prove(c, args[0], &flags) },
 	}

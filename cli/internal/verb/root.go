@@ -42,8 +42,8 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "proofrack",
 		Short: "prove Filecoin's second commit phase: C1 output in, verified proof out",
-		Long: "proofrack takes the output of a sector's first commit phase (C1) and gives the proof bytes that every Filecoin\n" +
-			"verifier accepts. A path \"-\" is standard input or output.\n\n" +
+		Long: "proofrack takes the output of a sector's first commit phase (C1) and gives the proof bytes that every\n" +
+			"Filecoin verifier accepts. A path \"-\" is standard input or output.\n\n" +
 			"Exit codes: 0 done, 1 fault of program or machine, 2 wrong usage, 3 bad input, 4 proof does not verify,\n" +
 			"5 parameters missing, 6 parameters wrong, 7 out of room, 130 interrupted.",
 		SilenceUsage:  true,

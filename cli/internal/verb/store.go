@@ -30,7 +30,7 @@ func (f *storeFlags) registerParams(c *cobra.Command) {
 // registerCache adds --cache to a command.
 func (f *storeFlags) registerCache(c *cobra.Command) {
 	c.Flags().StringVar(&f.cache, "cache", "",
-		"folder for what is derived and kept: densities of circuits, digests of parameter files (default: proofrack in the user's cache folder)")
+		"folder for densities of circuits and digests of parameter files (default: proofrack in the user's cache folder)")
 }
 
 // cacheFolder is where derived data is kept, made if absent; "" if there is no place for it.
@@ -57,8 +57,8 @@ func (f *storeFlags) options(m *meter) srs.Options {
 	return options
 }
 
-// artifactOf gives a circuit's artifact, from the cache or by walking the circuit, which takes seconds for small circuits
-// and minutes for large ones.
+// artifactOf gives a circuit's artifact, from the cache or by walking the circuit, which takes seconds for small
+// circuits and minutes for large ones.
 func (a *app) artifactOf(ctx context.Context, c circuit.Circuit, f *storeFlags) (*artifact.Artifact, error) {
 	workers := runtime.GOMAXPROCS(0)
 	folder, err := f.cacheFolder()

@@ -64,8 +64,8 @@ func (a *app) synthCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "synth C1 --partition K",
 		Short: "compute one partition's assignment and evaluations in compact form",
-		Long: "synth computes one partition's compact vectors and says what that took. With --miner the vanilla proof is checked\n" +
-			"as a whole before, as prove does; without, only its form.",
+		Long: "synth computes one partition's compact vectors and says what that took. With --miner the vanilla proof is\n" +
+			"checked as a whole before, as prove does; without, only its form.",
 		Args: oneArg("the C1 output", sampleHint),
 		RunE: func(c *cobra.Command, args []string) error { return a.synth(c, args[0], &flags) },
 	}
