@@ -58,7 +58,8 @@ func parseLayout(data []byte) (*layout, error) {
 // setCounts checks what holds for the counts of any circuit.
 func (l *layout) setCounts(n [sectionCount]int) error {
 	if n[0]&(n[0]+1) != 0 {
-		return fmt.Errorf("parse parameters: h has %d points, one less than a power of two expected: %w", n[0], ErrLength)
+		return fmt.Errorf("parse parameters: h has %d points, one less than a power of two expected: %w",
+			n[0], ErrLength)
 	}
 	if n[3] != n[4] {
 		return fmt.Errorf("parse parameters: b_g1 has %d points but b_g2 has %d: %w", n[3], n[4], ErrLength)

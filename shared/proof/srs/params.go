@@ -32,8 +32,10 @@ func Open(ctx context.Context, path string, expect Counts, o Options) (*Params, 
 		return nil, errors.Join(err, x.close())
 	}
 	if x.isKey() {
-		err := &Refusal{File: path, Err: ErrCounts, Expected: "a " + ParamsExtension + " file", Found: "a verifying key",
-			Advice: adviceForeign}
+		err := &Refusal{
+			File: path, Err: ErrCounts, Expected: "a " + ParamsExtension + " file", Found: "a verifying key",
+			Advice: adviceForeign,
+		}
 		return nil, errors.Join(err, x.close())
 	}
 	p := &Params{

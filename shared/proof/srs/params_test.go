@@ -165,6 +165,7 @@ func TestOpenRefuses(t *testing.T) {
 	good := sampleParams(sampleCounts)
 	valid := bytes.Clone(good)
 	copy(valid[icOffset+2*G1Bytes+countBytes:], g1(99)) // h[0]: another valid point
+	tail := append(bytes.Clone(good), 1)
 	uneven := Counts{IC: 2, H: 6, L: 3, A: 4, B: 2}
 	publishedName := "v28-stacked-proof-of-replication-merkletree-poseidon_hasher-8-0-0-sha256_hasher-" +
 		"032d3138d22506ec0082ed72b2dcba18df18477904e35bafee82b3793b06832f.params"
@@ -175,14 +176,16 @@ func TestOpenRefuses(t *testing.T) {
 		want         error
 		text         string
 	}{
-		"an unlisted file":             {"a.params", "", good, sampleCounts, ErrUnlisted, "found " + digestOf(good)},
-		"another digest":               {"a.params", digestOf(good), valid, sampleCounts, ErrDigest, digestOf(good)},
-		"a published name, not listed": {publishedName, "", good, sampleCounts, ErrDigest, "434fb1338ecfaf0f59256f30dde4968f"},
-		"an empty file":                {"a.params", digestOf(nil), nil, sampleCounts, ErrLength, "found 0 bytes"},
-		"other counts":                 {"a.params", digestOf(good), good, Counts{2, 7, 3, 5, 2}, ErrCounts, "expected a 5, found a 4"},
-		"h not 2^k-1":                  {"a.params", digestOf(sampleParams(uneven)), sampleParams(uneven), Counts{}, ErrLength, "h has 6"},
-		"a tail":                       {"a.params", digestOf(append(good, 1)), append(bytes.Clone(good), 1), Counts{}, ErrLength, "1 bytes after"},
-		"a key":                        {"a.vk", digestOf(sampleKey(2)), sampleKey(2), sampleCounts, ErrCounts, "found a verifying key"},
+		"an unlisted file": {"a.params", "", good, sampleCounts, ErrUnlisted, "found " + digestOf(good)},
+		"another digest":   {"a.params", digestOf(good), valid, sampleCounts, ErrDigest, digestOf(good)},
+		"a published name, not listed": {publishedName, "", good, sampleCounts, ErrDigest,
+			"434fb1338ecfaf0f59256f30dde4968f"},
+		"an empty file": {"a.params", digestOf(nil), nil, sampleCounts, ErrLength, "found 0 bytes"},
+		"other counts": {"a.params", digestOf(good), good, Counts{2, 7, 3, 5, 2}, ErrCounts,
+			"expected a 5, found a 4"},
+		"h not 2^k-1": {"a.params", digestOf(sampleParams(uneven)), sampleParams(uneven), Counts{}, ErrLength, "h has 6"},
+		"a tail":      {"a.params", digestOf(tail), tail, Counts{}, ErrLength, "1 bytes after"},
+		"a key":       {"a.vk", digestOf(sampleKey(2)), sampleKey(2), sampleCounts, ErrCounts, "found a verifying key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +228,8 @@ func TestPublishedNameIsTakenWithADevelopmentEntryOnly(t *testing.T) {
 func TestOpenNeedsARegularFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	if _, err := openClose(filepath.Join(folder, "none.params"), Counts{}, options(t)); !errors.Is(err, fs.ErrNotExist) {
+	_, err := openClose(filepath.Join(folder, "none.params"), Counts{}, options(t))
+	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: got %v", err)
 	}
 	if _, err := openClose(folder, Counts{}, options(t)); !errors.Is(err, ErrKind) {

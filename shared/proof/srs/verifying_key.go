@@ -39,7 +39,8 @@ func ParseKey(data []byte) (*VerifyingKey, error) {
 		return nil, err
 	}
 	if n != len(data) {
-		return nil, fmt.Errorf("parse verifying key: %d bytes after %d ic points: %w", len(data)-n, len(key.IC), ErrLength)
+		return nil, fmt.Errorf("parse verifying key: %d bytes after %d ic points: %w",
+			len(data)-n, len(key.IC), ErrLength)
 	}
 	return key, nil
 }
@@ -47,7 +48,8 @@ func ParseKey(data []byte) (*VerifyingKey, error) {
 // parseKeyHead reads the key that data starts with and gives its length.
 func parseKeyHead(data []byte) (*VerifyingKey, int, error) {
 	if len(data) < icOffset {
-		return nil, 0, fmt.Errorf("parse verifying key: %d bytes, at least %d expected: %w", len(data), icOffset, ErrLength)
+		return nil, 0, fmt.Errorf("parse verifying key: %d bytes, at least %d expected: %w",
+			len(data), icOffset, ErrLength)
 	}
 	count := int64(binary.BigEndian.Uint32(data[keyHeadBytes:]))
 	end := icOffset + G1Bytes*count

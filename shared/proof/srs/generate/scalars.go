@@ -17,8 +17,8 @@ type Scalars struct {
 // versionLabel goes into every seeded scalar; it changes when files of the same seed shall differ.
 const versionLabel = "proofrack development parameters 1"
 
-// FromSeed derives the scalars of a circuit from a seed text: each is BLAKE2b-512 of version label, seed, circuit id and
-// its own name, each preceded by its length, as a big-endian number modulo r.
+// FromSeed derives the scalars of a circuit from a seed text: each is BLAKE2b-512 of version label, seed, circuit id
+// and its own name, each preceded by its length, as a big-endian number modulo r.
 func FromSeed(seed, circuitID string) Scalars {
 	scalar := func(name string) fr.Element {
 		var text []byte
@@ -32,7 +32,8 @@ func FromSeed(seed, circuitID string) Scalars {
 		return e
 	}
 	return Scalars{
-		Alpha: scalar("alpha"), Beta: scalar("beta"), Gamma: scalar("gamma"), Delta: scalar("delta"), Tau: scalar("tau"),
+		Alpha: scalar("alpha"), Beta: scalar("beta"), Gamma: scalar("gamma"), Delta: scalar("delta"),
+		Tau: scalar("tau"),
 	}
 }
 

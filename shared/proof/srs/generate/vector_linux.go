@@ -23,7 +23,8 @@ func newVector(n int) (*vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d field elements: %w", n, err)
 	}
-	return &vector{elements: unsafe.Slice((*fr.Element)(unsafe.Pointer(unsafe.SliceData(memory))), n), memory: memory}, nil
+	first := (*fr.Element)(unsafe.Pointer(unsafe.SliceData(memory)))
+	return &vector{elements: unsafe.Slice(first, n), memory: memory}, nil
 }
 
 // free gives the memory back; the elements must not be used any more. It may be called again, and on nil.

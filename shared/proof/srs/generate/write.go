@@ -152,7 +152,8 @@ func (e *evaluation) write(ctx context.Context, w io.Writer, o Options) (Result,
 		return Result{}, err
 	}
 	last := newEncoder(w, srs.G2Bytes, table2.Encode, o)
-	if err := last.list(ctx, StageB2, c.B, e.pieces(e.heads[1], func(p *part) *vector { return p.v }, true)); err != nil {
+	b := e.pieces(e.heads[1], func(p *part) *vector { return p.v }, true)
+	if err := last.list(ctx, StageB2, c.B, b); err != nil {
 		return Result{}, err
 	}
 	return Result{Counts: c, Key: key, Digest: digest.Hex()}, nil
