@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/groth16/internal/ntt"
 )
 
@@ -107,8 +107,9 @@ func (q *quotient) halfDifference(onCoset, onDomain fr.Vector) {
 const chunkElements = 1 << 12
 
 func (q *quotient) chunks(run func(from, to int)) {
-	parallel(q.workers, (q.size()+chunkElements-1)/chunkElements, func(i int) {
+	_ = workers.Each(q.workers, (q.size()+chunkElements-1)/chunkElements, func(_, i int) error {
 		run(i*chunkElements, min((i+1)*chunkElements, q.size()))
+		return nil
 	})
 }
 
@@ -122,7 +123,7 @@ func (q *quotient) expand(expand func(from int, dst []fr.Element), rowCount int,
 	t := min(tileBits, q.bits/2)
 	side, midBits := 1<<t, q.bits-2*t
 	tiles := sync.Pool{New: func() any { return new([1 << (2 * tileBits)]fr.Element) }}
-	parallel(q.workers, 1<<midBits, func(mid int) {
+	_ = workers.Each(q.workers, 1<<midBits, func(_, mid int) error {
 		tile := tiles.Get().(*[1 << (2 * tileBits)]fr.Element)
 		defer tiles.Put(tile)
 		for high := range side {
@@ -140,22 +141,9 @@ func (q *quotient) expand(expand func(from int, dst []fr.Element), rowCount int,
 				to[high] = tile[high*side+low]
 			}
 		}
+		return nil
 	})
 }
 
 // reverse gives the lowest n bits of i in reverse.
 func reverse(i, n int) int { return int(bits.Reverse64(uint64(i)) >> (64 - uint(n))) }
-
-// parallel calls run(0) … run(n−1) from at most workers goroutines.
-func parallel(workers, n int, run func(i int)) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range max(1, min(workers, n)) {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				run(i)
-			}
-		})
-	}
-	group.Wait()
-}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/proofrack/proofrack/shared/internal/workers"
 )
 
 const (
@@ -121,7 +123,7 @@ func (a *accumulator[A, J, P]) round(ctx context.Context, bases Bases[A], s sele
 		return fmt.Errorf("add bases: %w", err)
 	}
 	a.reserve(to - from)
-	err := parallel(len(a.workers), (to-from+taskPoints-1)/taskPoints, func(w, task int) error {
+	err := workers.Each(len(a.workers), (to-from+taskPoints-1)/taskPoints, func(w, task int) error {
 		lo := from + task*taskPoints
 		return a.take(a.workers[w], bases, s, lo, min(lo+taskPoints, to))
 	})

@@ -6,6 +6,8 @@ import (
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/proofrack/proofrack/shared/internal/workers"
 )
 
 // tableBitsMax bounds the window of a fixed-base table: 16 bits make 16 windows of 2^15 points, 50 to 128 MiB.
@@ -100,7 +102,7 @@ func (f *fixedBase[A, J, P]) fillTable(ctx context.Context, base A) error {
 func (f *fixedBase[A, J, P]) fillWindows(ctx context.Context, first store, windows, half int) error {
 	together := max(1, 64/half)
 	tasks := (windows + together - 1) / together
-	return parallel(len(f.workers), tasks, func(w, task int) error {
+	return workers.Each(len(f.workers), tasks, func(w, task int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("fill fixed-base table: %w", err)
 		}
@@ -127,7 +129,7 @@ func (f *fixedBase[A, J, P]) fillWindows(ctx context.Context, first store, windo
 func (f *fixedBase[A, J, P]) each(
 	ctx context.Context, scalars []fr.Element, use func(m *multiplier[A], from, n int),
 ) error {
-	return parallel(len(f.workers), (len(scalars)+batchMax-1)/batchMax, func(w, task int) error {
+	return workers.Each(len(f.workers), (len(scalars)+batchMax-1)/batchMax, func(w, task int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("multiply fixed base: %w", err)
 		}

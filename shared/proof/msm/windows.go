@@ -3,6 +3,8 @@ package msm
 import (
 	"context"
 	"fmt"
+
+	"github.com/proofrack/proofrack/shared/internal/workers"
 )
 
 // partsPerWorker is how many parts of windows each worker gets where there are more workers than windows.
@@ -25,7 +27,7 @@ func (a *accumulator[A, J, P]) pass(ctx context.Context, n int) error {
 	}
 	a.recodeAll(pending)
 	shares := windowShares(a.recoder.windows, len(a.workers), 1<<(a.recoder.bits-1))
-	err := parallel(len(a.workers), len(shares), func(w, task int) error {
+	err := workers.Each(len(a.workers), len(shares), func(w, task int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("add points to buckets: %w", err)
 		}
@@ -81,7 +83,7 @@ func (a *accumulator[A, J, P]) recodeAll(n int) {
 	}
 	const step = 4096
 	// No task fails.
-	_ = parallel(len(a.workers), (n+step-1)/step, func(_, task int) error {
+	_ = workers.Each(len(a.workers), (n+step-1)/step, func(_, task int) error {
 		for i := task * step; i < min(n, (task+1)*step); i++ {
 			a.recoder.encode(a.codes, i, &a.scalars[i])
 		}
@@ -108,7 +110,7 @@ func (a *accumulator[A, J, P]) fill(b *bucketer[A], s share, n int) {
 // reduce returns the sum of each window: bucket i counts i+1 times.
 func (a *accumulator[A, J, P]) reduce(ctx context.Context) ([]J, error) {
 	sums := make([]J, len(a.buckets))
-	err := parallel(len(a.workers), len(a.buckets), func(w, i int) error {
+	err := workers.Each(len(a.workers), len(a.buckets), func(w, i int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("reduce buckets: %w", err)
 		}

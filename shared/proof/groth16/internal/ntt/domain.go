@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/proofrack/proofrack/shared/internal/workers"
 )
 
 // Kind is the domain of a transform.
@@ -153,16 +154,13 @@ func (d *Domain) rowPass(p pass, x fr.Vector, k Kind, inverse bool) {
 
 // parallel calls run for all tasks from all workers, each with a kernel of its own.
 func (d *Domain) parallel(tasks int, run func(k kernel, task int)) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(d.workers, tasks) {
-		group.Go(func() {
-			k := d.kernels.Get().(kernel)
-			defer d.kernels.Put(k)
-			for i := int(next.Add(1)) - 1; i < tasks; i = int(next.Add(1)) - 1 {
-				run(k, i)
-			}
-		})
+	kernels := make([]kernel, max(1, min(d.workers, tasks)))
+	for i := range kernels {
+		kernels[i] = d.kernels.Get().(kernel)
+		defer d.kernels.Put(kernels[i])
 	}
-	group.Wait()
+	_ = workers.Each(len(kernels), tasks, func(w, i int) error { // no task fails
+		run(kernels[w], i)
+		return nil
+	})
 }
