@@ -33,7 +33,28 @@ func (s *Segment) Check(c circuit.Circuit, workers int) error {
 			}
 		}
 	})
+	if first == nil {
+		first = s.checkInputRows()
+	}
 	return first
+}
+
+// checkInputRows compares the appended rows I_i · 0 = 0, which no circuit describes.
+func (s *Segment) checkInputRows() error {
+	inputs := s.Inputs()
+	if !inputs[0].IsOne() {
+		return fmt.Errorf("%w: input 0 is %s, not one", ErrUnsatisfied, inputs[0].String())
+	}
+	var a, b [1]fr.Element
+	for i := range inputs {
+		row := s.counts.Rows + i
+		s.ExpandA(row, a[:])
+		s.ExpandB(row, b[:])
+		if !a[0].Equal(&inputs[i]) || !b[0].IsZero() {
+			return fmt.Errorf("%w: stored a and b of row %d differ from those of input %d", ErrUnsatisfied, row, i)
+		}
+	}
+	return nil
 }
 
 func (s *Segment) checkSection(c circuit.Circuit, section, firstRow int) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -172,10 +173,16 @@ func decodeHeader(src []byte) (*header, error) {
 	if b := binary.LittleEndian.Uint32(src[offBlock:]); b != ChecksumBlockBytes {
 		return nil, fmt.Errorf("%w: checksum block of %d bytes, expected %d", ErrCorrupt, b, ChecksumBlockBytes)
 	}
+	if !allZero(src[offHeaderCRC+4 : HeaderBytes]) {
+		return nil, fmt.Errorf("%w: bytes behind the header's checksum are not zero", ErrCorrupt)
+	}
 	h := &header{}
 	id := src[offID : offID+idBytesMax]
 	for len(id) > 0 && id[len(id)-1] == 0 {
 		id = id[:len(id)-1]
+	}
+	if len(id) == 0 {
+		return nil, fmt.Errorf("%w: no circuit id", ErrCorrupt)
 	}
 	h.circuitID = string(id)
 	partition := binary.LittleEndian.Uint64(src[offPartition:])
@@ -191,6 +198,10 @@ func decodeHeader(src []byte) (*header, error) {
 		*n = int(v)
 	}
 	return h, nil
+}
+
+func allZero(b []byte) bool {
+	return !slices.ContainsFunc(b, func(v byte) bool { return v != 0 })
 }
 
 // Counts are the circuit's totals.

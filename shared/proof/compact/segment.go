@@ -71,7 +71,7 @@ func (l *Layout) parts() []part {
 	all := []part{l.inputs}
 	all = append(all, l.rows[:]...)
 	all = append(all, l.aux[:]...)
-	return append(all, l.rankA, l.rankB, l.rankX, l.fullA, l.fullB, l.fullX)
+	return append(all, l.rankA, l.rankB, l.rankX, l.fullA, l.fullB, l.fullX, l.checksums)
 }
 
 // Open reads a sealed segment's header and lays the vectors out over memory. It does not read the vectors: call Verify
@@ -197,6 +197,9 @@ func (s *Segment) Verify(workers int) error {
 	})
 	if i := bad.Load(); i >= 0 {
 		return fmt.Errorf("%w: checksum of block %d (bytes from %d)", ErrCorrupt, i, HeaderBytes+int(i)*ChecksumBlockBytes)
+	}
+	if !allZero(s.data[s.checksums.end():]) {
+		return fmt.Errorf("%w: bytes behind the checksums are not zero", ErrCorrupt)
 	}
 	return s.verifyRanks()
 }
