@@ -68,14 +68,13 @@ func scriptExactKey(ts *testscript.TestScript, negated bool, args []string) {
 	usageOf(ts, negated, args, 1, 1, "exactkey DIR")
 	folder := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(folder, 0o755))
-	source := filepath.Join(ts.Getenv("TESTDATA"), "oracle")
 	for from, to := range map[string]string{
-		"2KiB.vk":                   filepath.Join(folder, oracleKeyName),
-		"2KiB-v1_1.c1.json":         ts.MkAbs("c1.json"),
-		"2KiB-v1_1.meta.json":       ts.MkAbs("sector.json"),
-		"2KiB-v1_1.exact-proof.hex": ts.MkAbs("proof.hex"),
+		"cli/testdata/oracle/2KiB.vk":                      filepath.Join(folder, oracleKeyName),
+		"shared/proof/c1/testdata/2KiB-v1_1.c1.json":       ts.MkAbs("c1.json"),
+		"shared/proof/c1/testdata/2KiB-v1_1.meta.json":     ts.MkAbs("sector.json"),
+		"shared/prover/testdata/2KiB-v1_1.exact-proof.hex": ts.MkAbs("proof.hex"),
 	} {
-		content, err := os.ReadFile(filepath.Join(source, from))
+		content, err := os.ReadFile(filepath.Join(ts.Getenv("CHECKOUT"), filepath.FromSlash(from)))
 		ts.Check(err)
 		ts.Check(os.WriteFile(to, content, 0o600))
 	}

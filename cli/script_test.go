@@ -26,20 +26,17 @@ func TestScripts(t *testing.T) {
 
 // runScripts runs the scripts of a folder. Beside the usual commands there are those of scriptCommands; the condition
 // [namespaces] holds where this user may mount file systems in a namespace of its own, and [fixtures] where the folder
-// shared/fixtures lies beside the checkout, whose path is then in $FIXTURES. $TESTDATA is the folder testdata, $SCRATCH
-// what PROOFRACK_SCRATCH names, or the script's own folder.
+// shared/fixtures lies beside the checkout, whose path is then in $FIXTURES. $CHECKOUT is the checkout, $SCRATCH what
+// PROOFRACK_SCRATCH names, or the script's own folder.
 func runScripts(t *testing.T, folder string) {
 	t.Helper()
-	fixtures := findFixtures(t)
-	testdata, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout := findCheckout(t)
+	fixtures := filepath.Join(filepath.Dir(checkout), "shared", "fixtures")
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
-			e.Setenv("TESTDATA", testdata)
+			e.Setenv("CHECKOUT", checkout)
 			e.Setenv("SCRATCH", cmp.Or(os.Getenv("PROOFRACK_SCRATCH"), e.WorkDir))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
@@ -47,7 +44,8 @@ func runScripts(t *testing.T, folder string) {
 		Condition: func(name string) (bool, error) {
 			switch name {
 			case "fixtures":
-				return fixtures != "", nil
+				_, err := os.Stat(fixtures)
+				return err == nil, nil
 			case "namespaces":
 				return exec.Command("unshare", "-rm", "true").Run() == nil, nil
 			}
@@ -59,8 +57,8 @@ func runScripts(t *testing.T, folder string) {
 	})
 }
 
-// findFixtures gives the folder shared/fixtures beside the checkout, or an empty text.
-func findFixtures(t *testing.T) string {
+// findCheckout gives the folder that holds go.work.
+func findCheckout(t *testing.T) string {
 	t.Helper()
 	folder, err := os.Getwd()
 	if err != nil {
@@ -68,17 +66,11 @@ func findFixtures(t *testing.T) string {
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(folder, "go.work")); err == nil {
-			break
+			return folder
 		}
 		if folder == filepath.Dir(folder) {
 			t.Fatal("no go.work in any parent folder")
 		}
 		folder = filepath.Dir(folder)
 	}
-	fixtures := filepath.Join(filepath.Dir(folder), "shared", "fixtures")
-	if _, err := os.Stat(fixtures); err != nil {
-		t.Logf("scripts that need data from beside the checkout are skipped: %v", err)
-		return ""
-	}
-	return fixtures
 }

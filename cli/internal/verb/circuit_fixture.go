@@ -1,7 +1,11 @@
 package verb
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -96,7 +100,7 @@ func (a *app) digestFixture(c *cobra.Command, name string) error {
 	}
 	walk, ok := gadgetFixtures()[name]
 	if !ok {
-		return misuse("unknown test system %q: there are F1 to F27", name)
+		return misuse("unknown test system %q: there are %s", name, strings.Join(fixtureNames(), ", "))
 	}
 	start := time.Now()
 	counter := r1cs.NewSystem(r1cs.Start(), nil, nil)
@@ -105,4 +109,12 @@ func (a *app) digestFixture(c *cobra.Command, name string) error {
 	digest := r1cs.NewDigest(totals)
 	walk(r1cs.NewSystem(r1cs.Start(), digest, nil))
 	return a.emit(digestOf(fmt.Sprintf("fixture %s", name), totals, digest, start), false)
+}
+
+// fixtureNames lists the test systems by number.
+func fixtureNames() []string {
+	gadgets, circuits := gadgetFixtures(), circuitFixtures()
+	names := slices.AppendSeq(slices.Collect(maps.Keys(gadgets)), maps.Keys(circuits))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	return names
 }
