@@ -3,11 +3,11 @@ package compact
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
@@ -16,27 +16,17 @@ var ErrUnsatisfied = errors.New("constraints are not satisfied")
 
 // Check computes a, b and c of every row from the circuit's combinations and the segment's assignment, with plain field
 // arithmetic, and compares: a and b with what is stored, c with a·b. It decides whether synthesis or a device is at
-// fault when a proof does not verify. It takes some 100 times as long as synthesis.
-func (s *Segment) Check(c circuit.Circuit, workers int) error {
+// fault when a proof does not verify. It takes count goroutines and some 100 times as long as synthesis.
+func (s *Segment) Check(c circuit.Circuit, count int) error {
 	if c.ID() != s.circuitID || circuit.Totals(c) != s.counts {
 		return fmt.Errorf("%w: segment is of circuit %s, asked to check against %s", ErrCorrupt, s.circuitID, c.ID())
 	}
 	starts := c.Sections()
-	var mu sync.Mutex
-	var first error
-	parallel(workers, len(starts)-1, func(i int) {
-		if err := s.checkSection(c, i, starts[i].Rows); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if first == nil {
-				first = err
-			}
-		}
-	})
-	if first == nil {
-		first = s.checkInputRows()
+	err := workers.Each(count, len(starts)-1, func(_, i int) error { return s.checkSection(c, i, starts[i].Rows) })
+	if err != nil {
+		return err
 	}
-	return first
+	return s.checkInputRows()
 }
 
 // checkInputRows compares the appended rows I_i · 0 = 0, which no circuit describes.

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
@@ -154,7 +153,7 @@ func onesCount(plane []uint64) int {
 }
 
 // seal writes the rank index, the checksums and, last, the header that makes the segment readable.
-func (s *Segment) seal(workers int) error {
+func (s *Segment) seal(count int) error {
 	for _, r := range []struct {
 		plane []uint64
 		rank  []uint32
@@ -169,10 +168,19 @@ func (s *Segment) seal(workers int) error {
 			panic(fmt.Sprintf("compact: vector %s marks %d full elements, its circuit has %d", r.name, got, r.full))
 		}
 	}
-	sums := view[uint32](s, s.checksums)
-	s.eachBlock(workers, func(i int, block []byte) { sums[i] = crc32.Checksum(block, castagnoli) })
+	if err := s.fillChecksums(count); err != nil {
+		return err
+	}
 	h := header{circuitID: s.circuitID, partition: s.partition, counts: s.counts}
 	return h.encode(s.data)
+}
+
+func (s *Segment) fillChecksums(count int) error {
+	sums := view[uint32](s, s.checksums)
+	return s.eachBlock(count, func(i int, block []byte) error {
+		sums[i] = crc32.Checksum(block, castagnoli)
+		return nil
+	})
 }
 
 func fillRank(plane []uint64, rank []uint32) int {
@@ -185,18 +193,17 @@ func fillRank(plane []uint64, rank []uint32) int {
 	return n
 }
 
-// Verify compares all checksums, then the structure that readers rely on. workers < 1 means 1.
-func (s *Segment) Verify(workers int) error {
+// Verify compares all checksums, then the structure that readers rely on. It takes count goroutines, at least one.
+func (s *Segment) Verify(count int) error {
 	sums := view[uint32](s, s.checksums)
-	var bad atomic.Int64
-	bad.Store(-1)
-	s.eachBlock(workers, func(i int, block []byte) {
+	err := s.eachBlock(count, func(i int, block []byte) error {
 		if crc32.Checksum(block, castagnoli) != sums[i] {
-			bad.Store(int64(i))
+			return fmt.Errorf("%w: checksum of block %d (bytes from %d)", ErrCorrupt, i, HeaderBytes+i*ChecksumBlockBytes)
 		}
+		return nil
 	})
-	if i := bad.Load(); i >= 0 {
-		return fmt.Errorf("%w: checksum of block %d (bytes from %d)", ErrCorrupt, i, HeaderBytes+int(i)*ChecksumBlockBytes)
+	if err != nil {
+		return err
 	}
 	if !allZero(s.data[s.checksums.end():]) {
 		return fmt.Errorf("%w: bytes behind the checksums are not zero", ErrCorrupt)
@@ -235,24 +242,10 @@ func (s *Segment) verifyRanks() error {
 }
 
 // eachBlock calls visit for every checksum block of the payload, from several goroutines.
-func (s *Segment) eachBlock(workers int, visit func(i int, block []byte)) {
+func (s *Segment) eachBlock(count int, visit func(i int, block []byte) error) error {
 	payload := s.data[HeaderBytes:s.payloadEnd]
-	count := (len(payload) + ChecksumBlockBytes - 1) / ChecksumBlockBytes
-	parallel(workers, count, func(i int) {
-		visit(i, payload[i*ChecksumBlockBytes:min((i+1)*ChecksumBlockBytes, len(payload))])
+	blocks := (len(payload) + ChecksumBlockBytes - 1) / ChecksumBlockBytes
+	return workers.Each(count, blocks, func(_, i int) error {
+		return visit(i, payload[i*ChecksumBlockBytes:min((i+1)*ChecksumBlockBytes, len(payload))])
 	})
-}
-
-// parallel calls run(0) … run(n−1) from at most workers goroutines.
-func parallel(workers, n int, run func(i int)) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range max(1, min(workers, n)) {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				run(i)
-			}
-		})
-	}
-	group.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
@@ -46,15 +47,16 @@ func (j *Job) Synthesize(ctx context.Context, memory []byte) (*Segment, error) {
 	}
 	one := r1cs.Element(1)
 	s.Inputs()[0] = one
-	parallel(j.Workers, len(starts)-1, func(i int) {
-		if ctx.Err() != nil {
-			return
+	err = workers.Each(j.Workers, len(starts)-1, func(_, i int) error {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		w := s.section(starts[i], starts[i+1])
 		j.Witness.Synthesize(i, w)
 		w.finish(starts[i+1])
+		return nil
 	})
-	if err := ctx.Err(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("synthesize partition %d of %s: %w", j.Partition, j.Circuit.ID(), err)
 	}
 	s.appendInputRows()
