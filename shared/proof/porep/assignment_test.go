@@ -2,11 +2,14 @@ package porep
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
@@ -84,6 +87,77 @@ func (a *assignment) value(v r1cs.Var) fr.Element {
 		n += bits.OnesCount8(b)
 	}
 	return decodeElement(a.list[32*n:])
+}
+
+// rowBlock is the number of rows of a segment's vectors that are expanded at once.
+const rowBlock = 1 << 12
+
+// checkSection evaluates the rows of one section with plain field arithmetic and compares them with the segment's a and
+// b. It says which row is at fault.
+func checkSection(c circuit.Circuit, s *compact.Segment, w *assignment, section int) error {
+	first := c.Sections()[section].Rows
+	a, b := make([]fr.Element, rowBlock), make([]fr.Element, rowBlock)
+	differ := -1
+	check := r1cs.Satisfaction{Value: w.value}
+	check.Visit = func(row int, av, bv, _ *fr.Element) {
+		k := row % rowBlock
+		if k == 0 {
+			n := min(rowBlock, s.Counts().RowsTotal()-first-row)
+			s.ExpandA(first+row, a[:n])
+			s.ExpandB(first+row, b[:n])
+		}
+		if differ < 0 && (!a[k].Equal(av) || !b[k].Equal(bv)) {
+			differ = first + row
+		}
+	}
+	c.Describe(section, &check)
+	want := c.Sections()[section+1].Rows - first
+	switch {
+	case check.Rows() != want:
+		return fmt.Errorf("section %d: %d rows walked, want %d", section, check.Rows(), want)
+	case len(check.Unsatisfied()) > 0:
+		return fmt.Errorf("section %d: row %d is not satisfied", section, first+check.Unsatisfied()[0])
+	case differ >= 0:
+		return fmt.Errorf("section %d: a or b of row %d differs from the segment", section, differ)
+	}
+	return nil
+}
+
+func TestEveryConstraintOfARealSectorHolds(t *testing.T) {
+	t.Parallel()
+	c, segment, memory := segmentOf(t, readC1(t, "2KiB-v1_1"), 0)
+	a := decodeAssignment(t, memory)
+	for section := range len(c.Sections()) - 1 {
+		if err := checkSection(c, segment, a, section); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEvaluationFindsChangedValues changes the head's variables one by one in the segment's bytes.
+func TestEvaluationFindsChangedValues(t *testing.T) {
+	t.Parallel()
+	c, segment, memory := segmentOf(t, readC1(t, "2KiB-v1_1"), 0)
+	a := decodeAssignment(t, memory)
+	for i, list := 0, a.list; i < c.SharedAux(); i++ {
+		place, bit := &a.ones[i/8], byte(1)<<(i%8)
+		if a.full[i/8]&bit != 0 {
+			place, bit = &list[9], 1 // some middle bit of the element
+			list = list[32:]
+		}
+		if i%9 != 0 {
+			continue
+		}
+		*place ^= bit
+		if checkSection(c, segment, a, 0) == nil {
+			t.Errorf("auxiliary %d of %d changed: every row still holds", i, c.SharedAux())
+		}
+		*place ^= bit
+	}
+	segment.AuxOnes()[1] ^= 1 << 20 // and what the evaluator reads is what the segment holds
+	if checkSection(c, segment, a, 0) == nil {
+		t.Error("a bit of the segment changed: every row still holds")
+	}
 }
 
 func TestAssignmentIsReadableByTheFormatAlone(t *testing.T) {

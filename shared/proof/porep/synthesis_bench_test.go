@@ -12,8 +12,8 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/sparse"
 )
 
-// sparseWitness is a partition of a sparse sector.
-func sparseWitness(tb testing.TB, size sdr.SectorSize, partition int) (*Circuit, *Witness) {
+// sparseOutput is the C1 output of a sparse sector.
+func sparseOutput(tb testing.TB, size sdr.SectorSize) (*c1.Output, sdr.Sector) {
 	tb.Helper()
 	proof, err := sdr.FindRegisteredProof(size, sdr.APIVersion1_1, sdr.Interactive)
 	if err != nil {
@@ -24,11 +24,17 @@ func sparseWitness(tb testing.TB, size sdr.SectorSize, partition int) (*Circuit,
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return out, request.SectorOf(out)
+}
+
+// decoded is one partition of a C1 output with its circuit.
+func decoded(tb testing.TB, out *c1.Output, partition int) (*Circuit, *Witness) {
+	tb.Helper()
 	data, err := c1.EncodeSlice(out, partition)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := ForSize(size)
+	c := ForSize(out.RegisteredProof.Size())
 	w, err := c.Decode(data)
 	if err != nil {
 		tb.Fatal(err)
@@ -40,7 +46,8 @@ func sparseWitness(tb testing.TB, size sdr.SectorSize, partition int) (*Circuit,
 func BenchmarkPartitionSynthesize(b *testing.B) {
 	for _, size := range []sdr.SectorSize{2 << 10, 8 << 20, 512 << 20, 32 << 30} {
 		b.Run("sector="+size.String(), func(b *testing.B) {
-			c, w := sparseWitness(b, size, 0)
+			out, _ := sparseOutput(b, size)
+			c, w := decoded(b, out, 0)
 			layout, err := compact.LayoutOf(c)
 			if err != nil {
 				b.Fatal(err)
