@@ -54,7 +54,6 @@ func (m *meter) stop() {
 	if m.bar == nil {
 		return
 	}
-	m.bar.SetTotal(-1, true)
 	m.bar.Abort(true)
 	m.bars.Wait()
 	m.bar = nil
