@@ -167,7 +167,8 @@ func decodeHeader(src []byte) (*header, error) {
 	if v := binary.LittleEndian.Uint32(src[offVersion:]); v != Version {
 		return nil, fmt.Errorf("%w: format version %d, this build reads %d", ErrCorrupt, v, Version)
 	}
-	if got, want := crc32.Checksum(src[:offHeaderCRC], castagnoli), binary.LittleEndian.Uint32(src[offHeaderCRC:]); got != want {
+	got, want := crc32.Checksum(src[:offHeaderCRC], castagnoli), binary.LittleEndian.Uint32(src[offHeaderCRC:])
+	if got != want {
 		return nil, fmt.Errorf("%w: header checksum %08x, expected %08x", ErrCorrupt, got, want)
 	}
 	if b := binary.LittleEndian.Uint32(src[offBlock:]); b != ChecksumBlockBytes {

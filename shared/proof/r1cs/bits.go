@@ -56,7 +56,8 @@ func (b Bits) Slice(from, n int) Bits {
 
 // Concat is b followed by c; together at most 64 bits.
 func (b Bits) Concat(c Bits) Bits {
-	out := Bits{N: b.N + c.N, Val: b.Val | c.Val<<uint(b.N), Const: b.Const | c.Const<<uint(b.N), Not: b.Not | c.Not<<uint(b.N)}
+	shift := uint(b.N)
+	out := Bits{N: b.N + c.N, Val: b.Val | c.Val<<shift, Const: b.Const | c.Const<<shift, Not: b.Not | c.Not<<shift}
 	if b.vars != nil || c.vars != nil {
 		out.vars = append(append(make([]Var, 0, out.N), b.varsOrZero()...), c.varsOrZero()...)
 	}

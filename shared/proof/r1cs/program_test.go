@@ -20,11 +20,11 @@ type word struct {
 
 // step is one operation on earlier words; what it means follows from kind.
 type step struct {
-	kind       string
-	x, y, z    int // which earlier words
-	n, from    int
-	value      uint64
-	full, post fr.Element
+	kind    string
+	x, y, z int // which earlier words
+	n, from int
+	value   uint64
+	full    fr.Element
 }
 
 // program is a random sequence of operations over words of one length. Values are apart from structure: the same
