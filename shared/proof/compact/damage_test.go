@@ -154,6 +154,46 @@ func TestMarksBehindTheLastPositionAreRefused(t *testing.T) {
 	}
 }
 
+// TestCodesWithIntentAreRefused: a code at a marked position or behind the last one would mean one thing to a reader of
+// whole vectors and another to one that takes ones and full elements apart.
+func TestCodesWithIntentAreRefused(t *testing.T) {
+	t.Parallel()
+	s, memory := synthesize(t, mixedScript(640), 1)
+	planes, n := s.Planes(), s.Counts()
+	for name, c := range map[string]struct {
+		marks  string
+		length int
+	}{
+		"a0": {"full a", n.RowsTotal()}, "a1": {"full a", n.RowsTotal()}, "b0": {"full b", n.RowsTotal()},
+		"x0": {"full x", n.Aux},
+	} {
+		words := planes[name]
+		refuse := func(where string, i int) {
+			t.Helper()
+			words[i/64] ^= 1 << (i % 64)
+			compact.Reseal(memory)
+			if err := openAndVerify(memory); !errors.Is(err, compact.ErrCorrupt) {
+				t.Errorf("%s %s: got %v, want ErrCorrupt", name, where, err)
+			}
+			words[i/64] ^= 1 << (i % 64)
+		}
+		for i := range c.length {
+			if planes[c.marks][i/64]>>(i%64)&1 == 1 {
+				refuse("of a marked position", i)
+			}
+		}
+		if c.length%64 == 0 {
+			t.Fatalf("%s: no position behind the last", name)
+		}
+		refuse("behind the last position", c.length)
+		refuse("at the end of its words", 64*len(words)-1)
+	}
+	compact.Reseal(memory)
+	if err := openAndVerify(memory); err != nil {
+		t.Errorf("restored: %v", err)
+	}
+}
+
 // readEverything reads each value of a segment in several ways.
 func readEverything(s *compact.Segment) {
 	n := s.Counts()
@@ -176,6 +216,11 @@ func readEverything(s *compact.Segment) {
 	}
 	for i := range min(n.Aux, 100) {
 		s.Value(r1cs.AuxVar(n.Aux - 1 - i))
+	}
+	for i, ones := range s.AuxOnes() {
+		if ones&s.AuxFullMask()[i] != 0 {
+			panic(fmt.Sprintf("auxiliaries %d… are one and full at once: %#x", 64*i, ones&s.AuxFullMask()[i]))
+		}
 	}
 	a, b, aux := s.VectorBytes()
 	if got := len(s.AuxOnes()) + len(s.AuxFullMask()) + len(s.AuxFull()); got < 0 || a+b+aux > s.Bytes() {

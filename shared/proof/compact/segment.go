@@ -211,20 +211,33 @@ func (s *Segment) Verify(count int) error {
 	return s.verifyRanks()
 }
 
-// verifyRanks makes sure that no reader can be led outside a list of full elements by a segment made with intent.
+// verifyRanks makes sure that no reader can be led outside a list of full elements by a segment made with intent, and
+// that readers of codes and readers of lists see the same values.
 func (s *Segment) verifyRanks() error {
 	for _, r := range []struct {
 		plane  []uint64
+		codes  [][]uint64
 		rank   []uint32
 		length int
 		full   int
 	}{
-		{s.rowPlane(planeAFull), view[uint32](s, s.rankA), s.counts.RowsTotal(), s.counts.FullA + s.counts.Inputs},
-		{s.rowPlane(planeBFull), view[uint32](s, s.rankB), s.counts.RowsTotal(), s.counts.FullB},
-		{s.AuxFullMask(), view[uint32](s, s.rankX), s.counts.Aux, s.counts.FullAux},
+		{
+			s.rowPlane(planeAFull), [][]uint64{s.rowPlane(planeA0), s.rowPlane(planeA1)},
+			view[uint32](s, s.rankA), s.counts.RowsTotal(), s.counts.FullA + s.counts.Inputs,
+		},
+		{
+			s.rowPlane(planeBFull), [][]uint64{s.rowPlane(planeB0)},
+			view[uint32](s, s.rankB), s.counts.RowsTotal(), s.counts.FullB,
+		},
+		{s.AuxFullMask(), [][]uint64{s.AuxOnes()}, view[uint32](s, s.rankX), s.counts.Aux, s.counts.FullAux},
 	} {
-		if tail := r.length % 64; tail != 0 && r.plane[len(r.plane)-1]>>uint(tail) != 0 {
+		if endsBehind(r.plane, r.length) {
 			return fmt.Errorf("%w: marks behind the last position", ErrCorrupt)
+		}
+		for _, codes := range r.codes {
+			if err := verifyCodes(codes, r.plane, r.length); err != nil {
+				return err
+			}
 		}
 		n := 0
 		for i := range r.rank {
@@ -239,6 +252,26 @@ func (s *Segment) verifyRanks() error {
 		}
 	}
 	return nil
+}
+
+// verifyCodes makes sure that codes are zero where full elements are marked and behind the last position.
+func verifyCodes(codes, marks []uint64, length int) error {
+	if endsBehind(codes, length) {
+		return fmt.Errorf("%w: codes behind the last position", ErrCorrupt)
+	}
+	for i, w := range codes {
+		if w&marks[i] != 0 {
+			return fmt.Errorf("%w: position %d has a code and a full element", ErrCorrupt,
+				64*i+bits.TrailingZeros64(w&marks[i]))
+		}
+	}
+	return nil
+}
+
+// endsBehind tells whether a plane has a one behind its last position.
+func endsBehind(plane []uint64, length int) bool {
+	tail := length % 64
+	return tail != 0 && plane[len(plane)-1]>>uint(tail) != 0
 }
 
 // eachBlock calls visit for every checksum block of the payload, from several goroutines.
