@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/proof/compact"
@@ -144,5 +145,44 @@ func TestCheckAgainstAnotherCircuitIsRefused(t *testing.T) {
 	t.Parallel()
 	if err := milled(t).Check(toy.Circuit(), 1); !errors.Is(err, compact.ErrCorrupt) {
 		t.Errorf("got %v, want ErrCorrupt", err)
+	}
+}
+
+func TestCheckAgainstACircuitOfTheSameNameIsRefused(t *testing.T) {
+	t.Parallel()
+	other := &scripted{id: mill{}.ID(), sections: mixedScript(640).sections}
+	if err := milled(t).Check(other, 1); !errors.Is(err, compact.ErrCorrupt) {
+		t.Errorf("got %v, want ErrCorrupt", err)
+	}
+}
+
+// TestCheckOfTheToyCircuit: partitions of a registered circuit pass, with another public input they do not.
+func TestCheckOfTheToyCircuit(t *testing.T) {
+	t.Parallel()
+	layout, err := compact.LayoutOf(toy.Circuit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := dirtyMemory(layout)
+	for seed := range uint64(3) {
+		witness, err := toy.Circuit().Decode(toy.Slice(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := compact.Job{Circuit: toy.Circuit(), Witness: witness, Partition: int(seed), Workers: 2}
+		s, err := job.Synthesize(context.Background(), memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(toy.Circuit(), 2); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if diff := cmp.Diff(witness.PublicInputs(), s.Inputs()[1:]); diff != "" {
+			t.Errorf("seed %d: public inputs: want (-), got (+):\n%s", seed, diff)
+		}
+		s.Inputs()[1].SetUint64(77)
+		if err := s.Check(toy.Circuit(), 2); !errors.Is(err, compact.ErrUnsatisfied) {
+			t.Errorf("seed %d, another index: got %v, want ErrUnsatisfied", seed, err)
+		}
 	}
 }
