@@ -53,7 +53,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@go test -list '^Fuzz' $(PACKAGES) | awk '/^Fuzz/ { t[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' | \
 	while read -r package target; do \
 		echo "== $$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$package"; \
 	done
 
 .PHONY: bench

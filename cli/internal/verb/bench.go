@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proofrack/proofrack/cli/internal/footprint"
-	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/proof/c1"
+	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/porep"
 	"github.com/proofrack/proofrack/shared/proof/sdr"
 	"github.com/proofrack/proofrack/shared/proof/seal"
 	"github.com/proofrack/proofrack/shared/proof/sparse"
+	"github.com/proofrack/proofrack/shared/proof/testsystem"
 )
 
 // benchRunsMax bounds --runs.
@@ -216,22 +217,14 @@ func (r *benchCircuitsResult) human(w io.Writer) {
 		r.Mean, r.Workers, 100*r.Spread)
 }
 
-// measuredSystem is a circuit with the sector size that its witness comes from.
-type measuredSystem struct {
-	name, what string
-	size       sdr.SectorSize
-	circuit    circuit.Circuit
-}
+// measuredSystem is one of the specification's test systems.
+type measuredSystem struct{ name, what string }
 
 // measuredSystems are the rows of the table.
 func measuredSystems() []measuredSystem {
-	small, large := porep.ForSize(sdr.Size2KiB), porep.ForSize(sdr.Size32GiB)
 	return []measuredSystem{
-		{"F18 shape", "2KiB, head and one challenge", sdr.Size2KiB, &partial{small, "2KiB, one challenge", 2}},
-		{"F23", "2KiB", sdr.Size2KiB, small},
-		{"F24", "8MiB", sdr.Size8MiB, porep.ForSize(sdr.Size8MiB)},
-		{"F25", "512MiB", sdr.Size512MiB, porep.ForSize(sdr.Size512MiB)},
-		{"F21", "32GiB, head and one challenge", sdr.Size32GiB, &partial{large, "F21", 2}},
+		{"F18", "8 nodes, one challenge"}, {"F23", "2KiB"}, {"F24", "8MiB"}, {"F25", "512MiB"},
+		{"F21", "32GiB, one challenge"},
 	}
 }
 
@@ -267,16 +260,23 @@ func (a *app) benchCircuitsCommand() *cobra.Command {
 	return c
 }
 
-// measure takes the best of several warm runs.
+// measure takes the best of several warm runs. Time does not depend on values, so the witness has none.
 func (m *measuredSystem) measure(ctx context.Context, runs, workers int) (*benchSystem, error) {
-	out, err := sparseOutput(ctx, m.size)
+	system, err := testsystem.Find(m.name)
 	if err != nil {
 		return nil, err
 	}
-	slice := func(k int) ([]byte, error) { return c1.EncodeSlice(out, k) }
-	work, err := newSynthesis(m.circuit, len(out.VanillaProofs), slice, 0, workers)
+	known, ok := system.Circuit().(*porep.Circuit)
+	if !ok {
+		return nil, fmt.Errorf("test system %s is no circuit of porep", m.name)
+	}
+	layout, err := compact.LayoutOf(known)
 	if err != nil {
 		return nil, err
+	}
+	work := &synthesis{
+		job:    compact.Job{Circuit: known, Witness: known.Blank(), Workers: workers},
+		layout: layout, memory: layout.Memory(),
 	}
 	result, err := work.benchmark(ctx, runs+1)
 	if err != nil {

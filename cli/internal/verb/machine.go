@@ -1,6 +1,10 @@
 package verb
 
-import "github.com/klauspost/cpuid/v2"
+import (
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/proofrack/proofrack/shared/proof/msm"
+)
 
 // processorName is what the processor calls itself, and whether it has the vector instructions that sums use.
 func processorName() string {
@@ -8,7 +12,7 @@ func processorName() string {
 	if name == "" {
 		name = "unnamed processor"
 	}
-	if cpuid.CPU.Supports(cpuid.AVX512IFMA, cpuid.AVX512VBMI) {
+	if msm.Vectorised() {
 		name += " with AVX-512 IFMA"
 	}
 	return name

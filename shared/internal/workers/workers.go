@@ -1,4 +1,3 @@
-// Package workers spreads numbered tasks over goroutines: the one loop that all number crunching here shares.
 package workers
 
 import (
@@ -6,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Each runs task(worker, i) for every i in 0..tasks-1 on up to workers goroutines, each with its own worker number from
-// 0, and waits for them. Fewer than one worker is one. After an error no further task starts; of the errors, that of the
-// lowest task is returned.
+// Each runs task(worker, i) for every i in 0..tasks-1 on up to workers goroutines, each with its own worker number
+// from 0, and waits for them. Fewer than one worker is one. After an error no further task starts; of the errors, that
+// of the lowest task is returned.
 func Each(workers, tasks int, task func(worker, i int) error) error {
 	workers = min(workers, tasks)
 	if workers <= 1 {

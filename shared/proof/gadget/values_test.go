@@ -305,6 +305,15 @@ func TestPackingTakesTheFirst254Bits(t *testing.T) {
 	}
 }
 
+// alloc allocates n plain numbers.
+func alloc(s *r1cs.System, n int) []r1cs.Num {
+	nums := make([]r1cs.Num, n)
+	for i := range nums {
+		nums[i] = s.Alloc(fr.Element{})
+	}
+	return nums
+}
+
 func TestMisusePanics(t *testing.T) {
 	t.Parallel()
 	s := r1cs.NewSystem(r1cs.Start(), nil, nil)

@@ -39,6 +39,9 @@ func ForSize(size sdr.SectorSize) *Circuit {
 	return newCircuit("porep-"+size.String(), sdr.ParamsName(size), shape)
 }
 
+// OfShape is the circuit of any shape, without parameter files: those of the specification's test systems.
+func OfShape(id string, shape Shape) *Circuit { return newCircuit(id, "", shape) }
+
 func newCircuit(id, paramsName string, shape Shape) *Circuit {
 	return &Circuit{id: id, paramsName: paramsName, shape: shape, sections: sync.OnceValue(shape.sections)}
 }

@@ -13,20 +13,6 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
-func TestLongStackedCircuitsHaveTheirConstraintSystemHash(t *testing.T) {
-	for name, f := range map[string]stackedFixture{
-		"F19": {fixture{22, 1295435, 1296576, "2bb32fe1d16325b1afe3f67f42148047406233e23eae86605f53247273706615"}, 32, 2, 1, 8, 4, 0},
-		"F20": {fixture{22, 1345810, 1346982, "c9b69c85139ae04bac789fecb881052900c660c6337ab4b520eaa0c9f7293f75"}, 64, 2, 1, 8, 4, 2},
-		"F21": {fixture{22, 7232200, 7238236, "5d477993ad4d9f61d0bb3309e06fd6659635ddd6007f0b3fdf81feb9d4ed5ef6"}, 1 << 30, 11, 1, 8, 8, 0},
-		"F22": {fixture{22, 7282575, 7288642, "f76ab217216b44c128deeefe2982423a61a43517655eac6e7090da1ac0d52e3d"}, 1 << 31, 11, 1, 8, 8, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f.check(t)
-		})
-	}
-}
-
 // surveysHeapBytesMax bounds the heap while both of the largest circuits are walked: their densities take 33 MB each.
 const surveysHeapBytesMax = 160 << 20
 

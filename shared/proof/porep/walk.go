@@ -44,7 +44,7 @@ func walkChallenge(s *r1cs.System, h *head, w *c1.SliceChallenge) {
 	gadget.PackIntoInput(s, node)
 	labels := make([]r1cs.Num, len(w.Parents[0].Rows))
 	for i := range labels { // 7
-		labels[i] = walkLabel(s, h.replicaID, labelParents(s, rows, i), uint32(i+1), node)
+		labels[i] = Label(s, h.replicaID, labelParents(s, rows, i), uint32(i+1), node)
 	}
 	last := s.Lin(labels[len(labels)-1])
 	encoded := s.Assign(s.Plus(last, fr.One(), s.Lin(dataLeaf))) // 8
@@ -81,8 +81,9 @@ func labelParents(s *r1cs.System, rows [][]r1cs.Num, layer int) [][]r1cs.Bits {
 	return parents
 }
 
-// walkLabel is create_label (spec 3.6). Parents are repeated cyclically; the layer is numbered from 1.
-func walkLabel(s *r1cs.System, replicaID []r1cs.Bits, parents [][]r1cs.Bits, layer uint32, node r1cs.Bits) r1cs.Num {
+// Label is create_label (spec 3.6): the label of a node from the message words of the replica id and of the parents,
+// and from the 64 bits of the node. Parents are repeated cyclically; the layer is numbered from 1.
+func Label(s *r1cs.System, replicaID []r1cs.Bits, parents [][]r1cs.Bits, layer uint32, node r1cs.Bits) r1cs.Num {
 	message := append(make([]r1cs.Bits, 0, (2+labelParentCount)*8), replicaID...)
 	message = append(message, r1cs.ConstBits(32, uint64(layer)), node.Slice(32, 32), node.Slice(0, 32))
 	for range 5 {

@@ -68,6 +68,16 @@ func elements(path []sdr.Step) []gadget.PathElement {
 	return out
 }
 
+// Blank is a witness of the circuit's shape whose values mean nothing and satisfy nothing: synthesis takes as long with
+// it as with any other.
+func (c *Circuit) Blank() *Witness {
+	w := &Witness{circuit: c, slice: &c1.Slice{}}
+	for range c.shape.Challenges {
+		w.slice.Challenges = append(w.slice.Challenges, *blankChallenge(c.shape))
+	}
+	return w
+}
+
 // blankChallenge has the right shape and no values: enough to walk the structure.
 func blankChallenge(s Shape) *c1.SliceChallenge {
 	w := &c1.SliceChallenge{RLastPath: blankPath(s.Arities), CPath: blankPath(s.Arities)}

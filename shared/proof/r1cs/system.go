@@ -28,9 +28,6 @@ func NewSystem(start Position, rows RowSink, values Values) *System {
 // Position is how far the walk has come.
 func (s *System) Position() Position { return s.pos }
 
-// Structural tells whether linear combinations are wanted.
-func (s *System) Structural() bool { return s.rows != nil }
-
 // emission collects the gates of one word of bits. At every bit position zero, one or two variables are allocated and
 // as many rows emitted; slot 0 comes before slot 1, and all of a position come before those of the next.
 type emission struct {

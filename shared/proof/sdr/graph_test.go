@@ -24,12 +24,6 @@ func parentsDigest(g *Graph) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// registeredID is the porep id of a registered proof number.
-func registeredID(number RegisteredProof) *[32]byte {
-	id := number.PoRepID()
-	return &id
-}
-
 func TestParentGraphsHaveTheirPublishedDigests(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[RegisteredProof]string{

@@ -1,0 +1,2 @@
+// Package workers spreads numbered tasks over goroutines: the one loop that all number crunching here shares.
+package workers
