@@ -10,6 +10,7 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+	"github.com/consensys/gnark-crypto/utils"
 	"pgregory.net/rapid"
 
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
@@ -25,7 +26,7 @@ func lagrangeByFFT(bits int, tau fr.Element) []fr.Element {
 	}
 	if bits > 0 {
 		fft.NewDomain(uint64(len(values))).FFTInverse(values, fft.DIF)
-		fft.BitReverse(values)
+		utils.BitReverse(values)
 	}
 	return values
 }
