@@ -63,6 +63,12 @@ func Of(arity int) *Params {
 	panic(fmt.Sprintf("poseidon: arity %d is none of 2, 4, 8, 11", arity))
 }
 
+// ColumnM is column j of M, ColumnP that of P: Width elements each, not to be changed.
+func (p *Params) ColumnM(j int) []fr.Element { return p.denseM[j*p.Width : (j+1)*p.Width] }
+
+// ColumnP is column j of P; see ColumnM.
+func (p *Params) ColumnP(j int) []fr.Element { return p.denseP[j*p.Width : (j+1)*p.Width] }
+
 // derive computes all constants of one arity.
 func derive(arity, partialRounds int) *Params {
 	width := arity + 1

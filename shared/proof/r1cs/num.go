@@ -62,17 +62,24 @@ func (s *System) Combine(coeffs []fr.Element, items []Lin) Lin {
 
 // Plus is a + k·b.
 func (s *System) Plus(a Lin, k fr.Element, b Lin) Lin {
-	var sum Lin
-	sum.Val.Mul(&k, &b.Val).Add(&sum.Val, &a.Val)
-	if s.rows != nil {
-		terms := append(make([]Term, 0, len(a.lc)+len(b.lc)), a.lc...)
-		for _, t := range b.lc {
-			t.Coeff.Mul(&t.Coeff, &k)
-			terms = append(terms, t)
-		}
-		sum.lc = normalize(terms)
+	s.AddScaled(&a, &k, &b)
+	return a
+}
+
+// AddScaled adds k·b to a.
+func (s *System) AddScaled(a *Lin, k *fr.Element, b *Lin) {
+	var scaled fr.Element
+	scaled.Mul(k, &b.Val)
+	a.Val.Add(&a.Val, &scaled)
+	if s.rows == nil {
+		return
 	}
-	return sum
+	terms := append(make([]Term, 0, len(a.lc)+len(b.lc)), a.lc...)
+	for _, t := range b.lc {
+		t.Coeff.Mul(&t.Coeff, k)
+		terms = append(terms, t)
+	}
+	a.lc = normalize(terms)
 }
 
 // Alloc allocates a variable without any constraint.
@@ -98,7 +105,7 @@ func (s *System) allocInput(val fr.Element) Num {
 }
 
 // full counts and emits one row with full a and full b.
-func (s *System) full(a, b Lin, c LC) {
+func (s *System) full(a, b *Lin, c LC) {
 	s.pos.Rows++
 	s.pos.FullA++
 	s.pos.FullB++
@@ -136,15 +143,20 @@ func (s *System) lcOf(n Num) LC {
 	return LC{{Var: n.v, Coeff: fr.One()}}
 }
 
-// Product allocates y = a·b + post and enforces a·b = y − post·ONE (spec 2.1 square, 2.8 sbox).
-func (s *System) Product(a, b Lin, post fr.Element) Num {
+// Product allocates y = a·b + post and enforces a·b = y − post·ONE (spec 2.1 square, 2.8 sbox). A nil post is zero.
+func (s *System) Product(a, b *Lin, post *fr.Element) Num {
 	var val fr.Element
-	val.Mul(&a.Val, &b.Val).Add(&val, &post)
+	val.Mul(&a.Val, &b.Val)
+	if post != nil {
+		val.Add(&val, post)
+	}
 	y := s.Alloc(val)
 	var c LC
 	if s.rows != nil {
 		c = LC{{Var: One}, {Var: y.v, Coeff: fr.One()}}
-		c[0].Coeff.Neg(&post)
+		if post != nil {
+			c[0].Coeff.Neg(post)
+		}
 		c = normalize(c)
 	}
 	s.full(a, b, c)

@@ -50,9 +50,9 @@ func TestNumberGadgetsHaveTheRowsOfTheSpecification(t *testing.T) {
 		want  []r1cstest.Row
 		kinds string
 	}{
-		"product (2.8 sbox)": {func(s *r1cs.System, a, b r1cs.Num) { s.Product(s.Lin(a), s.Lin(b), post) },
+		"product (2.8 sbox)": {func(s *r1cs.System, a, b r1cs.Num) { product(s, s.Lin(a), s.Lin(b), post) },
 			row(lc(1, a0), lc(1, a1), lc(-5, one, 1, a2)), "f"},
-		"square (2.1)": {func(s *r1cs.System, a, _ r1cs.Num) { s.Product(s.Lin(a), s.Lin(a), fr.Element{}) },
+		"square (2.1)": {func(s *r1cs.System, a, _ r1cs.Num) { product(s, s.Lin(a), s.Lin(a), fr.Element{}) },
 			row(lc(1, a0), lc(1, a0), lc(1, a2)), "f"},
 		"assign (2.8 ensure)": {func(s *r1cs.System, a, b r1cs.Num) { s.Assign(s.Plus(s.Lin(a), post, s.Lin(b))) },
 			row(lc(1, a0, 5, a1), lc(1, one), lc(1, a2)), "a"},
@@ -120,7 +120,7 @@ func TestNumberGadgetsAreSatisfiedByAnyValues(t *testing.T) {
 				t.Fatalf("bits of %s sum up to %s", x.String(), again.Val.String())
 			}
 			p := s.Pick(s.AllocBits(1, bit), a, b)
-			q := s.Product(s.Plus(s.Lin(p), k, s.Lin(b)), s.Combine([]fr.Element{k, x}, []r1cs.Lin{s.Lin(a), s.Constant(k)}), y)
+			q := product(s, s.Plus(s.Lin(p), k, s.Lin(b)), s.Combine([]fr.Element{k, x}, []r1cs.Lin{s.Lin(a), s.Constant(k)}), y)
 			s.Inputize(q)
 			s.Equal(s.Assign(s.Lin(q)), q)
 			s.AssignInput(s.Constant(k))
@@ -236,4 +236,9 @@ func TestMisusePanics(t *testing.T) {
 			misuse()
 		}()
 	}
+}
+
+// product is s.Product for combinations that have no name.
+func product(s *r1cs.System, a, b r1cs.Lin, post fr.Element) r1cs.Num {
+	return s.Product(&a, &b, &post)
 }

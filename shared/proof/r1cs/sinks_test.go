@@ -82,7 +82,7 @@ func TestSatisfactionFindsAnyFlippedValue(t *testing.T) {
 		sum.Add(s.Maj(a, b, s.Xor(b, c)), 0)
 		sum.Add(s.Ch(c, a, b), 40)
 		y := s.Assign(sum.Lin())
-		s.Inputize(s.Product(s.Lin(y), s.Lin(x), fr.One()))
+		s.Inputize(product(s, s.Lin(y), s.Lin(x), fr.One()))
 	}
 	trace := r1cstest.Check(t, walk)
 	for i := range trace.Aux {

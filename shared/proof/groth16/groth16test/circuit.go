@@ -125,7 +125,8 @@ func (m *maker) step() {
 		x, y := m.words()
 		m.bits = append(m.bits, m.And(x, y.Complement()))
 	case 5, 6:
-		m.nums = append(m.nums, m.Product(m.lin(), m.lin(), r1cs.Element(m.shape.Uint64N(3))))
+		a, b, post := m.lin(), m.lin(), r1cs.Element(m.shape.Uint64N(3))
+		m.nums = append(m.nums, m.Product(&a, &b, &post))
 	case 7:
 		cond := m.word()
 		m.nums = append(m.nums, m.Pick(cond.Slice(m.shape.IntN(cond.N), 1), m.num(), m.num()))
