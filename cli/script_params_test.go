@@ -35,7 +35,8 @@ func (p powers) Describe(_ int, rows r1cs.RowSink) { p.walk(r1cs.NewSystem(r1cs.
 func (p powers) walk(s *r1cs.System) {
 	x := s.Alloc(fr.Element{})
 	for range p.squares {
-		x = s.Product(s.Lin(x), s.Lin(x), fr.Element{})
+		factor := s.Lin(x)
+		x = s.Product(&factor, &factor, nil)
 	}
 	for range p.inputize {
 		s.Inputize(x)
