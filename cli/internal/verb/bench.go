@@ -105,8 +105,7 @@ func (r *benchSynthResult) human(w io.Writer) {
 		row(w, "warm", "%.3f s, the same segment again", s)
 	}
 	row(w, "best", "%.2f ns a constraint", r.Best)
-	row(w, "peak RSS", "%s: anonymous %s, file %s, shared %s", byteText(r.Peak.Total), byteText(r.Peak.Anonymous),
-		byteText(r.Peak.File), byteText(r.Peak.Shared))
+	peakRow(w, r.Peak)
 }
 
 // benchSynthCommand measures synthesis of one partition of a sparse sector.

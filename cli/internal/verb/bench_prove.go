@@ -49,8 +49,7 @@ func (r *benchProveResult) human(w io.Writer) {
 	for i, run := range r.Runs {
 		row(w, fmt.Sprintf("run %d", i+1), "%.2f s from C1 text to verified bytes; input %.2f s", run.Seconds, run.Input)
 		run.Stages.human(w)
-		row(w, "peak RSS", "%s: anonymous %s, file %s, shared %s", byteText(run.Peak.Total), byteText(run.Peak.Anonymous),
-			byteText(run.Peak.File), byteText(run.Peak.Shared))
+		peakRow(w, run.Peak)
 	}
 	row(w, "median", "%.2f s", r.Median)
 	if r.Unit != nil {

@@ -63,11 +63,7 @@ func (a *app) describedInputs(path string) ([][]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compute public inputs: %w", err)
 	}
-	all := make([][]string, len(partitions))
-	for k, values := range partitions {
-		all[k] = hexInputs(values)
-	}
-	return all, nil
+	return hexInputs(partitions), nil
 }
 
 // provenInputs derives public inputs from a C1 output, which is checked whole.
@@ -76,14 +72,21 @@ func (a *app) provenInputs(c *cobra.Command, path string, flags *jobFlags) ([][]
 	if err != nil {
 		return nil, err
 	}
-	return publicInputs(input)
+	partitions, err := publicInputs(input)
+	if err != nil {
+		return nil, err
+	}
+	return hexInputs(partitions), nil
 }
 
-// hexInputs writes field elements as big-endian hex numbers.
-func hexInputs(values []fr.Element) []string {
-	texts := make([]string, len(values))
-	for i := range values {
-		texts[i] = fmt.Sprintf("%x", values[i].Bytes())
+// hexInputs writes the inputs of all partitions as big-endian hex numbers.
+func hexInputs(partitions [][]fr.Element) [][]string {
+	texts := make([][]string, len(partitions))
+	for k, values := range partitions {
+		texts[k] = make([]string, len(values))
+		for i := range values {
+			texts[k][i] = fmt.Sprintf("%x", values[i].Bytes())
+		}
 	}
 	return texts
 }

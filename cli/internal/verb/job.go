@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/spf13/cobra"
 
 	"github.com/proofrack/proofrack/shared/circuit"
@@ -52,14 +53,14 @@ func (a *app) readJob(c *cobra.Command, path string, f *jobFlags) (circuit.Input
 }
 
 // publicInputs derives those of all partitions of an input.
-func publicInputs(input circuit.Input) ([][]string, error) {
-	all := make([][]string, input.PartitionCount())
+func publicInputs(input circuit.Input) ([][]fr.Element, error) {
+	all := make([][]fr.Element, input.PartitionCount())
 	for k := range all {
 		values, err := input.PublicInputs(k)
 		if err != nil {
 			return nil, fmt.Errorf("compute public inputs of partition %d: %w", k, err)
 		}
-		all[k] = hexInputs(values)
+		all[k] = values
 	}
 	return all, nil
 }

@@ -48,8 +48,7 @@ func (r *generateResult) human(w io.Writer) {
 	row(w, "digest", "%s", r.Digest)
 	row(w, "origin", "development: whoever knows the seed can forge proofs under this key")
 	row(w, "time", "%.1f s", r.Seconds)
-	row(w, "peak RSS", "%s: anonymous %s, file %s, shared %s", byteText(r.Peak.Total), byteText(r.Peak.Anonymous),
-		byteText(r.Peak.File), byteText(r.Peak.Shared))
+	peakRow(w, r.Peak)
 }
 
 // paramsGenerateCommand makes development parameters.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/proofrack/proofrack/cli/internal/footprint"
 )
 
 // result is what a verb gives in the end: it marshals to JSON and prints itself for people.
@@ -66,4 +68,10 @@ func countText(n int) string {
 // row prints one aligned line of a result.
 func row(w io.Writer, name, format string, args ...any) {
 	fmt.Fprintf(w, "%-18s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// peakRow prints the peak of resident memory by kind.
+func peakRow(w io.Writer, peak footprint.Usage) {
+	row(w, "peak RSS", "%s: anonymous %s, file %s, shared %s", byteText(peak.Total), byteText(peak.Anonymous),
+		byteText(peak.File), byteText(peak.Shared))
 }

@@ -60,8 +60,7 @@ func (r *proveResult) human(w io.Writer) {
 	row(w, "parameters", "%.2f s to check", r.ParamsSeconds)
 	r.Stages.human(w)
 	row(w, "time", "%.2f s", r.Seconds)
-	row(w, "peak RSS", "%s: anonymous %s, file %s, shared %s", byteText(r.Peak.Total), byteText(r.Peak.Anonymous),
-		byteText(r.Peak.File), byteText(r.Peak.Shared))
+	peakRow(w, r.Peak)
 }
 
 // human prints the stages of proving.

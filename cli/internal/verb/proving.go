@@ -22,17 +22,17 @@ type partitions struct {
 
 // cut takes all partitions of an input.
 func cut(input circuit.Input) (*partitions, error) {
-	p := &partitions{circuit: input.Circuit()}
-	for k := range input.PartitionCount() {
+	inputs, err := publicInputs(input)
+	if err != nil {
+		return nil, err
+	}
+	p := &partitions{circuit: input.Circuit(), inputs: inputs}
+	for k := range inputs {
 		slice, err := input.Slice(k)
 		if err != nil {
 			return nil, err
 		}
-		inputs, err := input.PublicInputs(k)
-		if err != nil {
-			return nil, fmt.Errorf("compute public inputs of partition %d: %w", k, err)
-		}
-		p.slices, p.inputs = append(p.slices, slice), append(p.inputs, inputs)
+		p.slices = append(p.slices, slice)
 	}
 	return p, nil
 }

@@ -42,8 +42,7 @@ func (r *synthResult) human(w io.Writer) {
 	if r.Checked {
 		row(w, "check", "every constraint is satisfied (%.1f s)", r.CheckSeconds)
 	}
-	row(w, "peak RSS", "%s: anonymous %s, file %s, shared %s", byteText(r.Peak.Total), byteText(r.Peak.Anonymous),
-		byteText(r.Peak.File), byteText(r.Peak.Shared))
+	peakRow(w, r.Peak)
 	if r.Out != "" {
 		row(w, "written", "%s", r.Out)
 	}

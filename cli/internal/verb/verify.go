@@ -135,11 +135,6 @@ func (a *app) inputsToVerify(c *cobra.Command, flags *verifyFlags) (circuit.Circ
 	if err != nil {
 		return nil, nil, err
 	}
-	inputs := make([][]fr.Element, input.PartitionCount())
-	for k := range inputs {
-		if inputs[k], err = input.PublicInputs(k); err != nil {
-			return nil, nil, fmt.Errorf("compute public inputs of partition %d: %w", k, err)
-		}
-	}
-	return input.Circuit(), inputs, nil
+	inputs, err := publicInputs(input)
+	return input.Circuit(), inputs, err
 }

@@ -3,11 +3,10 @@ package c1
 import (
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
@@ -132,53 +131,21 @@ func (c *checker) proofAt(n int) *Proof {
 
 // forEachChallenge runs a check on every challenge, on all cores, and gives the refusal of the first that fails.
 func (c *checker) forEachChallenge(check func(*challengeCheck) *InputError) error {
-	refusals := make([]*InputError, c.count())
-	var lowest atomic.Int64
-	lowest.Store(int64(len(refusals)))
-	parallel(len(refusals), func(next func() (int, bool)) {
-		labeler := sdr.NewLabeler(&c.out.ReplicaID)
-		for n, more := next(); more && int64(n) < lowest.Load(); n, more = next() {
-			partition, challenge := c.at(n)
-			cc := &challengeCheck{
-				checker: c, partition: partition, challenge: challenge, labeler: labeler,
-				node: c.challenges[partition][challenge], proof: c.proofAt(n),
-			}
-			if refusals[n] = check(cc); refusals[n] != nil {
-				lower(&lowest, int64(n))
-			}
+	labelers := make([]*sdr.Labeler, runtime.GOMAXPROCS(0))
+	return workers.Each(len(labelers), c.count(), func(worker, n int) error {
+		if labelers[worker] == nil {
+			labelers[worker] = sdr.NewLabeler(&c.out.ReplicaID)
 		}
-	})
-	return firstRefusal(refusals)
-}
-
-// lower brings v down to n if it is above.
-func lower(v *atomic.Int64, n int64) {
-	for old := v.Load(); n < old && !v.CompareAndSwap(old, n); old = v.Load() {
-	}
-}
-
-func firstRefusal(refusals []*InputError) error {
-	for _, refusal := range refusals {
-		if refusal != nil {
+		partition, challenge := c.at(n)
+		cc := &challengeCheck{
+			checker: c, partition: partition, challenge: challenge, labeler: labelers[worker],
+			node: c.challenges[partition][challenge], proof: c.proofAt(n),
+		}
+		if refusal := check(cc); refusal != nil {
 			return refusal
 		}
-	}
-	return nil
-}
-
-// parallel runs as many workers as there are cores to use. Each takes numbers from 0 to count−1, in order, until there
-// are none left.
-func parallel(count int, work func(next func() (int, bool))) {
-	var taken atomic.Int64
-	next := func() (int, bool) {
-		n := int(taken.Add(1) - 1)
-		return n, n < count
-	}
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), count) {
-		workers.Go(func() { work(next) })
-	}
-	workers.Wait()
+		return nil
+	})
 }
 
 const notCanonical = "not a canonical field element (not below the modulus)"

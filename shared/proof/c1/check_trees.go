@@ -1,10 +1,12 @@
 package c1
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/poseidon8"
 )
 
@@ -135,20 +137,18 @@ type batch struct {
 func (b *batch) run(arity, count int, fill func(i int, dst []fr.Element) uint64) []fr.Element {
 	b.inputs = grow(b.inputs, count*arity)
 	b.keys = grow(b.keys, count)
-	parallel(count, func(next func() (int, bool)) {
-		for i, more := next(); more; i, more = next() {
-			b.keys[i] = fill(i, b.inputs[i*arity:(i+1)*arity])
-		}
+	_ = workers.Each(runtime.GOMAXPROCS(0), count, func(_, i int) error { // no task fails
+		b.keys[i] = fill(i, b.inputs[i*arity:(i+1)*arity])
+		return nil
 	})
 	b.findDistinct(arity, count)
 
 	distinct := len(b.distinct) / arity
 	b.hashes = grow(b.hashes, distinct)
-	parallel((distinct+hashChunk-1)/hashChunk, func(next func() (int, bool)) {
-		for chunk, more := next(); more; chunk, more = next() {
-			from, to := chunk*hashChunk, min(distinct, (chunk+1)*hashChunk)
-			poseidon8.HashMany(b.hashes[from:to], b.distinct[from*arity:to*arity], arity)
-		}
+	_ = workers.Each(runtime.GOMAXPROCS(0), (distinct+hashChunk-1)/hashChunk, func(_, chunk int) error {
+		from, to := chunk*hashChunk, min(distinct, (chunk+1)*hashChunk)
+		poseidon8.HashMany(b.hashes[from:to], b.distinct[from*arity:to*arity], arity)
+		return nil
 	})
 	b.results = grow(b.results, count)
 	for i := range b.results {

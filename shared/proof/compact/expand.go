@@ -3,6 +3,7 @@ package compact
 import (
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -10,13 +11,13 @@ import (
 )
 
 // codes are the field elements of the codes 0, 1, 2 and 3.
-func codes() *[4]fr.Element {
+var codes = sync.OnceValue(func() *[4]fr.Element {
 	var c [4]fr.Element
 	c[1].SetOne()
 	c[2].SetUint64(2)
 	c[3].SetInt64(-1)
 	return &c
-}
+})
 
 // vector is one of the three vectors, ready to be expanded.
 type vector struct {

@@ -26,18 +26,30 @@ func Circuits() []circuit.Circuit {
 	return all
 }
 
-// ForSize is the circuit of a sector size. It panics when the size does not exist: parse sizes with
-// sdr.ParseSectorSize.
+// ForSize is the circuit of a sector size, the same one at each call: counting its sections walks a whole challenge. It
+// panics when the size does not exist: parse sizes with sdr.ParseSectorSize.
 func ForSize(size sdr.SectorSize) *Circuit {
-	config := sdr.Config{Size: size}
-	tree := size.Shape()
-	shape, err := NewShape(int(size.Nodes()), size.LayerCount(), config.ChallengesPerPartition(),
-		tree.Base, tree.Sub, tree.Top)
-	if err != nil {
-		panic(fmt.Sprintf("porep: sector size %s: %v", size, err))
+	c, ok := bySize()[size]
+	if !ok {
+		panic(fmt.Sprintf("porep: sector size %s does not exist", size))
 	}
-	return newCircuit("porep-"+size.String(), sdr.ParamsName(size), shape)
+	return c
 }
+
+var bySize = sync.OnceValue(func() map[sdr.SectorSize]*Circuit {
+	all := map[sdr.SectorSize]*Circuit{}
+	for _, size := range sdr.Sizes() {
+		config := sdr.Config{Size: size}
+		tree := size.Shape()
+		shape, err := NewShape(int(size.Nodes()), size.LayerCount(), config.ChallengesPerPartition(),
+			tree.Base, tree.Sub, tree.Top)
+		if err != nil {
+			panic(fmt.Sprintf("porep: sector size %s: %v", size, err))
+		}
+		all[size] = newCircuit("porep-"+size.String(), sdr.ParamsName(size), shape)
+	}
+	return all
+})
 
 // OfShape is the circuit of any shape, without parameter files: those of the specification's test systems.
 func OfShape(id string, shape Shape) *Circuit { return newCircuit(id, "", shape) }

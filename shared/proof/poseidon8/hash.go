@@ -93,10 +93,8 @@ func convert(from *poseidon.Params) *params {
 		one: power(260), enter: power(264), leave: power(256),
 	}
 	for j := range from.Width {
-		for i := range from.Width {
-			p.denseM = append(p.denseM, montgomery(&from.M[i][j]))
-			p.denseP = append(p.denseP, montgomery(&from.P[i][j]))
-		}
+		p.denseM = append(p.denseM, montgomeryAll(from.ColumnM(j))...)
+		p.denseP = append(p.denseP, montgomeryAll(from.ColumnP(j))...)
 	}
 	for i := range from.Sparse {
 		p.what = append(p.what, montgomeryAll(from.Sparse[i].What)...)

@@ -3,11 +3,11 @@ package generate
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/proofrack/proofrack/shared/internal/workers"
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 	"github.com/proofrack/proofrack/shared/proof/srs"
 )
@@ -79,31 +79,32 @@ func (e *evaluation) walk(ctx context.Context, c Circuit, o Options) ([]*walker,
 	defer cancel(nil)
 	sections := c.Sections()
 	totals := sections[len(sections)-1]
-	var next, done atomic.Int64
+	var done atomic.Int64
 	tick := func() bool {
 		o.progress(StageRows, done.Add(tickRows), int64(totals.Rows))
 		return ctx.Err() == nil
 	}
 	walkers := make([]*walker, walkerCount(o, sections))
-	var wg sync.WaitGroup
 	for i := range walkers {
-		w := &walker{inputs: newColumns(totals.Inputs), shared: newColumns(c.SharedAux())}
-		walkers[i] = w
-		wg.Go(func() {
-			defer func() { w.v.free() }()
-			for ctx.Err() == nil {
-				section := int(next.Add(1)) - 1
-				if section >= len(e.parts) {
-					return
-				}
-				if err := e.walkSection(ctx, c, w, section, tick); err != nil {
-					cancel(err)
-				}
-			}
-		})
+		walkers[i] = &walker{inputs: newColumns(totals.Inputs), shared: newColumns(c.SharedAux())}
 	}
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
+	err := workers.Each(len(walkers), len(e.parts), func(i, section int) error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		err := e.walkSection(ctx, c, walkers[i], section, tick)
+		if err != nil {
+			cancel(err) // ends the sections that are being walked
+		}
+		return err
+	})
+	for _, w := range walkers {
+		w.v.free()
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
 		return nil, fmt.Errorf("walk circuit %s: %w", c.ID(), err)
 	}
 	o.progress(StageRows, int64(totals.Rows), int64(totals.Rows))
