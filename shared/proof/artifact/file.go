@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/blake2b"
 
 	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/internal/replace"
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
@@ -65,35 +66,16 @@ func ReadFile(path string, c circuit.Circuit) (*Artifact, error) {
 	return a, nil
 }
 
-// WriteFile stores the artifact under a temporary name, then under its own.
+// WriteFile stores the artifact under a temporary name, then under its own, and makes its folder if there is none.
 func (a *Artifact) WriteFile(path string) error {
-	if err := a.writeFile(path); err != nil {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = replace.File(path, a.encode(), 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("store artifact of circuit %s: %w", a.CircuitID, err)
 	}
 	return nil
-}
-
-func (a *Artifact) writeFile(path string) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".artifact-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(a.encode()); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 func encodedBytes(id string, totals r1cs.Position) int {

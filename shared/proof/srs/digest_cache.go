@@ -2,11 +2,12 @@ package srs
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/proofrack/proofrack/shared/internal/replace"
 )
 
 // identity is one state of one file. Two equal identities are taken to be the same content.
@@ -95,34 +96,5 @@ func (c digestCache) store(id identity, digest string) error {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return fmt.Errorf("make folder of digest cache: %w", err)
 	}
-	return ReplaceFile(c.path, content, 0o600)
-}
-
-// ReplaceFile writes a small file under a temporary name beside its own, syncs it and renames it, so that readers see
-// the old content or the new one and an error leaves the old one and nothing else.
-func ReplaceFile(path string, content []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return fmt.Errorf("create temporary file for %s: %w", path, err)
-	}
-	err = fillFile(f, content, mode)
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("replace %s: %w", path, err), os.Remove(f.Name()))
-	}
-	return nil
-}
-
-// fillFile writes, syncs and closes a file.
-func fillFile(f *os.File, content []byte, mode os.FileMode) error {
-	_, err := f.Write(content)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return replace.File(c.path, content, 0o600)
 }

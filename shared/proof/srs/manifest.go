@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proofrack/proofrack/shared/internal/replace"
 )
 
 // ManifestName is the file beside parameter files that lists the development ones among them.
@@ -108,7 +110,7 @@ func AddDevelopment(folder string, entries map[string]Entry) error {
 	if err != nil {
 		return fmt.Errorf("encode manifest: %w", err)
 	}
-	return ReplaceFile(filepath.Join(folder, ManifestName), append(text, '\n'), 0o644)
+	return replace.File(filepath.Join(folder, ManifestName), append(text, '\n'), 0o644)
 }
 
 // lockFolder holds an advisory lock on a folder until the returned function is called; the kernel drops it with the

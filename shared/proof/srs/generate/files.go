@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/proofrack/proofrack/shared/internal/replace"
 	"github.com/proofrack/proofrack/shared/proof/srs"
 )
 
@@ -156,7 +157,7 @@ func (t *target) publish(temporary string, r Result) error {
 // publishKey writes the key and the manifest and makes all names durable.
 func (t *target) publishKey(r Result) error {
 	content := r.Key.Append(nil)
-	if err := srs.ReplaceFile(t.key, content, 0o644); err != nil {
+	if err := replace.File(t.key, content, 0o644); err != nil {
 		return err
 	}
 	digest := srs.NewDigest()

@@ -1,0 +1,2 @@
+// Package replace gives small files new content in one step, so that no reader ever sees half of it.
+package replace
