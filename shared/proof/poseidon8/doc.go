@@ -12,6 +12,14 @@
 //	partial rounds:             each adds less than 1.1 r to the elements behind the first, which start below 2 r; after
 //	                            every tenth they are multiplied by one, so they stay below 13 r
 //
+// [Trace] computes the same hashes with every value in between, for circuits. It keeps the library's Montgomery form,
+// R' = 2^256, so that values leave without a multiplication: products take one factor 16 times, and constants of the
+// linear layers are in the form above. Its bounds:
+//
+//	S-box: x < 16 r is reduced to x < r; x², x⁴, x⁵ below 0.46 r + r, reduced to below r, the constant then too
+//	full rounds:    dot products below 12·0.03 r + r < 1.4 r
+//	partial rounds: the elements behind the first stay below 1.4 r + 10·1.03 r < 12 r, dot products below 6 r
+//
 // The assembly is written by internal/asmgen.
 package poseidon8
 

@@ -62,6 +62,11 @@ type params struct {
 	denseM, denseP, what, v []limbs
 	// enter and leave turn the library's Montgomery form, R = 2^256, into ours and back; one is 1.
 	enter, leave, one limbs
+
+	// plain are the constants in the library's Montgomery form, and behind them zeros for the last round; plainTag is
+	// the tag behind the first S-box with its constant, in the same form.
+	plain    []limbs
+	plainTag limbs
 }
 
 var (
@@ -100,6 +105,15 @@ func convert(from *poseidon.Params) *params {
 		p.what = append(p.what, montgomeryAll(from.Sparse[i].What)...)
 		p.v = append(p.v, montgomeryAll(from.Sparse[i].V)...)
 	}
+	for i := range from.C {
+		p.plain = append(p.plain, split(from.C[i]))
+	}
+	p.plain = append(p.plain, make([]limbs, from.Width)...)
+	var tag, fourth fr.Element
+	tag.Add(&from.Tag, &from.C[0])
+	fourth.Square(&tag).Square(&fourth)
+	tag.Mul(&tag, &fourth).Add(&tag, &from.C[from.Width])
+	p.plainTag = split(tag)
 	return p
 }
 

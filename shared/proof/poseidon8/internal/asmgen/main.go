@@ -18,9 +18,11 @@ const modulusHex = "73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff0000
 
 // Where the constants lie behind the label.
 const (
-	inverseAt = 8 * limbs
-	maskAt    = inverseAt + 8
-	dataBytes = maskAt + 8
+	inverseAt    = 8 * limbs
+	maskAt       = inverseAt + 8
+	complementAt = maskAt + 8 // 2^260 − modulus
+	quotientAt   = complementAt + 8*limbs
+	dataBytes    = quotientAt + 8
 )
 
 type writer struct{ bytes.Buffer }
@@ -45,10 +47,12 @@ func generate() []byte {
 	w.mulAdd()
 	w.fifthPower()
 	w.scale()
+	w.trace()
 	return w.Bytes()
 }
 
-// data writes the modulus, −1/modulus mod 2^52 and the limb mask.
+// data writes the modulus, −1/modulus mod 2^52, the limb mask, what subtracts the modulus when added, and how many times
+// the modulus' highest limb goes into 2^52.
 func (w *writer) data() {
 	modulus, _ := new(big.Int).SetString(modulusHex, 16)
 	base := new(big.Int).Lsh(big.NewInt(1), limbBits)
@@ -58,12 +62,22 @@ func (w *writer) data() {
 	put := func(at int, value *big.Int) {
 		fmt.Fprintf(w, "DATA constants<>+%d(SB)/8, $0x%016x\n", at, value)
 	}
+	limb := func(value *big.Int, i int) *big.Int {
+		shifted := new(big.Int).Rsh(value, uint(limbBits*i))
+		return shifted.And(shifted, mask)
+	}
+	complement := new(big.Int).Lsh(big.NewInt(1), limbs*limbBits)
+	complement.Sub(complement, modulus)
 	for i := range limbs {
-		limb := new(big.Int).Rsh(modulus, uint(limbBits*i))
-		put(8*i, limb.And(limb, mask))
+		put(8*i, limb(modulus, i))
 	}
 	put(inverseAt, inverse)
 	put(maskAt, mask)
+	for i := range limbs {
+		put(complementAt+8*i, limb(complement, i))
+	}
+	above := limb(modulus, limbs-1)
+	put(quotientAt, new(big.Int).Div(base, above.Add(above, big.NewInt(1))))
 	fmt.Fprintf(w, "GLOBL constants<>(SB), RODATA|NOPTR, $%d\n\n", dataBytes)
 }
 
@@ -85,6 +99,10 @@ func (w *writer) begin(name string, args ...string) {
 	for i, arg := range args {
 		w.op("MOVQ %s+%d(FP), %s", arg, 8*i, [...]string{"DI", "SI", "BX", "CX"}[i+4-len(args)])
 	}
+	w.broadcastModulus()
+}
+
+func (w *writer) broadcastModulus() {
 	for i := range limbs {
 		w.op("VPBROADCASTQ constants<>+%d(SB), %s", 8*i, modulusRegister(i))
 	}
