@@ -26,12 +26,16 @@ build: ## build bin/proofrack
 demo: build ## seal a 2 KiB sector, make development parameters, prove and verify it
 	./docs/demo.sh bin/proofrack $(SCRATCH)/demo
 
+.PHONY: servers
+servers: ## see to it that the servers which the tests start are installed
+	@./tools/servers.sh
+
 .PHONY: test
-test: ## run every package's tests, and one real 2 KiB sector end to end
+test: servers ## run every package's tests, with real NATS and Redis, and one real 2 KiB sector end to end
 	go test -timeout 15m $(PACKAGES)
 
 .PHONY: test-long
-test-long: ## also the tests that take minutes (build tag long)
+test-long: servers ## also the tests that take minutes (build tag long)
 	go test -tags long -timeout 240m -p 1 $(PACKAGES)
 
 .PHONY: test-huge
