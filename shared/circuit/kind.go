@@ -35,6 +35,8 @@ type Input interface {
 	Slice(partition int) ([]byte, error)
 	// PublicInputs are one partition's public inputs, as a verifier derives them without the input's secret part.
 	PublicInputs(partition int) ([]fr.Element, error)
+	// SectorNumber is the sector's number, from the input or the claim.
+	SectorNumber() uint64
 	// ForAggregation tells that the chain takes the proofs only aggregated.
 	ForAggregation() bool
 	// Hash identifies the parsed input with its claim, whatever the order of fields was.

@@ -15,6 +15,18 @@ var ErrUnknown = errors.New("unknown circuit")
 // Kinds are the kinds of proof, the default first.
 func Kinds() []circuit.Kind { return append([]circuit.Kind{porep.Kind{}}, testKinds()...) }
 
+// FindKind is the kind with the given name; "" is the default.
+func FindKind(name string) (circuit.Kind, error) {
+	var known []string
+	for _, k := range Kinds() {
+		if name == "" || k.Name() == name {
+			return k, nil
+		}
+		known = append(known, k.Name())
+	}
+	return nil, fmt.Errorf("%w: kind of proof %q; there are %s", ErrUnknown, name, strings.Join(known, ", "))
+}
+
 // Circuits are the circuits of all kinds.
 func Circuits() []circuit.Circuit {
 	var all []circuit.Circuit

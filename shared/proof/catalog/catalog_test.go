@@ -31,3 +31,15 @@ func TestEveryCircuitIsFoundByIDAndByItsFiles(t *testing.T) {
 		t.Errorf("unknown circuit: got %v", err)
 	}
 }
+
+func TestKindsAreFoundByName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "porep"} {
+		if k, err := catalog.FindKind(name); err != nil || k.Name() != "porep" {
+			t.Errorf("FindKind(%q) = %v, %v", name, k, err)
+		}
+	}
+	if _, err := catalog.FindKind("post"); !errors.Is(err, catalog.ErrUnknown) {
+		t.Errorf("an unknown kind: %v", err)
+	}
+}

@@ -2,6 +2,8 @@ package toy
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -13,6 +15,9 @@ import (
 
 // Kind is the toy as a kind of proof. Its input is one or more slices, one after another: a partition each.
 type Kind struct{}
+
+// ErrSectorNumber says that the claim lacks the sector number, which the input does not hold.
+var ErrSectorNumber = errors.New("sector number is missing")
 
 // partitionsMax bounds an input.
 const partitionsMax = 16
@@ -32,7 +37,14 @@ func (Kind) Open(_ context.Context, r io.Reader, claim circuit.Claim) (circuit.I
 	if len(data) == 0 || len(data)%sliceBytes != 0 || len(data) > partitionsMax*sliceBytes {
 		return nil, fmt.Errorf("%w: %d bytes are not 1…%d slices of %d", ErrSlice, len(data), partitionsMax, sliceBytes)
 	}
-	in := &input{hash: blake2b.Sum256(append(data[:len(data):len(data)], claim.ProverID[:]...))}
+	if claim.SectorNumber == nil {
+		return nil, ErrSectorNumber
+	}
+	hashed := append(data[:len(data):len(data)], claim.ProverID[:]...)
+	in := &input{
+		hash:   blake2b.Sum256(binary.LittleEndian.AppendUint64(hashed, *claim.SectorNumber)),
+		number: *claim.SectorNumber,
+	}
 	for ; len(data) > 0; data = data[sliceBytes:] {
 		w, err := Circuit().Decode(data[:sliceBytes])
 		if err != nil {
@@ -47,11 +59,13 @@ type input struct {
 	slices    [][]byte
 	witnesses []circuit.Witness
 	hash      [32]byte
+	number    uint64
 }
 
 func (in *input) Circuit() circuit.Circuit            { return Circuit() }
 func (in *input) PartitionCount() int                 { return len(in.slices) }
 func (in *input) Slice(partition int) ([]byte, error) { return in.slices[partition], nil }
+func (in *input) SectorNumber() uint64                { return in.number }
 func (in *input) ForAggregation() bool                { return false }
 func (in *input) Hash() [32]byte                      { return in.hash }
 func (in *input) Warnings() []string                  { return nil }
