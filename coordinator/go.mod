@@ -1,0 +1,11 @@
+module github.com/proofrack/proofrack/coordinator
+
+go 1.26.8
+
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/proofrack/proofrack/shared v0.0.0
+	pgregory.net/rapid v1.3.0
+)
+
+replace github.com/proofrack/proofrack/shared => ../shared
