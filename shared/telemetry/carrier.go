@@ -18,7 +18,9 @@ type Carrier struct {
 }
 
 // NewCarrier makes a Carrier that logs at most one line in the given time.
-func NewCarrier(log zerolog.Logger, every time.Duration) *Carrier { return &Carrier{log: log, every: every} }
+func NewCarrier(log zerolog.Logger, every time.Duration) *Carrier {
+	return &Carrier{log: log, every: every}
+}
 
 // Extract is ExtractTrace, with a broken header logged instead of returned.
 func (c *Carrier) Extract(header map[string]string, body string) TraceContext {
