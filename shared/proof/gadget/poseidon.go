@@ -64,10 +64,8 @@ func (h *poseidonWalk) firstFullRound(inputs []r1cs.Num) {
 	pre, post := h.params.C[:t], h.params.C[t:2*t]
 	h.cursor = 2 * t
 	h.state[0] = s.Constant(tagThroughFirstRound(h.params))
-	one := s.Constant(fr.One())
 	for i, input := range inputs {
-		x := s.Lin(input)
-		s.AddScaled(&x, &pre[i+1], &one)
+		x := s.Shift(input, &pre[i+1])
 		h.fifthPower(i+1, &x, &post[i+1])
 	}
 	h.mix()

@@ -38,3 +38,36 @@ func BenchmarkPoseidonValues(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkClimbValues walks sixteen climbs whose hashes are computed ahead, and computes them alone.
+func BenchmarkClimbValues(b *testing.B) {
+	climbs := make([]gadget.Climb, 16)
+	for i := range climbs {
+		climbs[i].Path = make([]gadget.PathElement, 8)
+		for k := range climbs[i].Path {
+			climbs[i].Path[k].Siblings = make([]fr.Element, 7)
+		}
+	}
+	var lookahead gadget.Lookahead
+	b.Run("ahead", func(b *testing.B) {
+		for b.Loop() {
+			lookahead.Climb(climbs)
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(16*8), "ns/hash")
+	})
+	b.Run("walk", func(b *testing.B) {
+		s := r1cs.NewSystem(r1cs.Start(), nil, discard{})
+		all := lookahead.Climb(climbs)
+		before := s.Position().Rows
+		for b.Loop() {
+			for i := range climbs {
+				ahead := all[i]
+				gadget.Inclusion(s, s.Alloc(fr.Element{}), climbs[i].Path, ahead.Poseidon, func() r1cs.Num {
+					return s.Alloc(fr.Element{})
+				})
+			}
+		}
+		rows := float64(s.Position().Rows-before) / float64(b.N)
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/constraint")
+	})
+}

@@ -78,7 +78,7 @@ func (c *Circuit) Describe(section int, rows r1cs.RowSink) {
 		return
 	}
 	h := walkHead(r1cs.NewSystem(r1cs.Start(), discardRows{}, nil), &c1.Slice{})
-	walkChallenge(s, &h, blankChallenge(c.shape))
+	walkChallenge(s, &h, blankChallenge(c.shape), &hashes{})
 }
 
 // discardRows makes a walk number its variables without anyone reading the rows.
@@ -92,7 +92,7 @@ func (s Shape) sections() []r1cs.Position {
 	h := walkHead(start, &c1.Slice{})
 	positions := []r1cs.Position{r1cs.Start(), start.Position()}
 	one := r1cs.NewSystem(start.Position(), nil, nil)
-	walkChallenge(one, &h, blankChallenge(s))
+	walkChallenge(one, &h, blankChallenge(s), &hashes{})
 	step := one.Position().Minus(start.Position())
 	for range s.Challenges {
 		positions = append(positions, positions[len(positions)-1].Plus(step))

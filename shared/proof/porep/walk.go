@@ -32,13 +32,14 @@ func walkHead(s *r1cs.System, w *c1.Slice) head {
 	return h
 }
 
-// walkChallenge walks one challenge (spec 4.2; the comments give its step numbers).
-func walkChallenge(s *r1cs.System, h *head, w *c1.SliceChallenge) {
+// walkChallenge walks one challenge (spec 4.2; the comments give its step numbers). Its trees' hashes are ahead, or are
+// computed on the way.
+func walkChallenge(s *r1cs.System, h *head, w *c1.SliceChallenge, ahead *hashes) {
 	dataLeaf := s.Alloc(w.DataLeaf) // 1
 	gadget.Inclusion(s, dataLeaf, elements(w.DataPath), gadget.SHA256Node, h.rootD)
 	rows := make([][]r1cs.Num, sdr.Degree)
 	for i := range w.Parents { // 3, 4
-		rows[i] = walkColumn(s, h, &w.Parents[i])
+		rows[i] = walkColumn(s, h, &w.Parents[i], ahead.parents[i].Poseidon)
 	}
 	node := gadget.Uint64(s, w.Challenge) // 5
 	gadget.PackIntoInput(s, node)
@@ -48,8 +49,9 @@ func walkChallenge(s *r1cs.System, h *head, w *c1.SliceChallenge) {
 	}
 	last := s.Lin(labels[len(labels)-1])
 	encoded := s.Assign(s.Plus(last, fr.One(), s.Lin(dataLeaf))) // 8
-	gadget.Inclusion(s, encoded, elements(w.RLastPath), gadget.Poseidon, h.rootRLast)
-	gadget.Inclusion(s, gadget.Poseidon(s, labels), elements(w.CPath), gadget.Poseidon, h.rootC) // 10, 11
+	gadget.Inclusion(s, encoded, elements(w.RLastPath), ahead.replica.Poseidon, h.rootRLast)
+	own := ahead.own.Poseidon
+	gadget.Inclusion(s, own(s, labels), elements(w.CPath), own, h.rootC) // 10, 11
 }
 
 func (h *head) rootD() r1cs.Num     { return h.commD }
@@ -57,12 +59,12 @@ func (h *head) rootC() r1cs.Num     { return h.commC }
 func (h *head) rootRLast() r1cs.Num { return h.commRLast }
 
 // walkColumn allocates a parent's labels and enforces that their hash is in tree C.
-func walkColumn(s *r1cs.System, h *head, c *c1.SliceColumn) []r1cs.Num {
+func walkColumn(s *r1cs.System, h *head, c *c1.SliceColumn, hash gadget.NodeHash) []r1cs.Num {
 	rows := make([]r1cs.Num, len(c.Rows))
 	for i, v := range c.Rows {
 		rows[i] = s.Alloc(v)
 	}
-	gadget.Inclusion(s, gadget.Poseidon(s, rows), elements(c.Path), gadget.Poseidon, h.rootC)
+	gadget.Inclusion(s, hash(s, rows), elements(c.Path), hash, h.rootC)
 	return rows
 }
 

@@ -2,6 +2,7 @@ package porep
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -19,6 +20,8 @@ const labelParentCount = 37
 type Witness struct {
 	circuit *Circuit
 	slice   *c1.Slice
+
+	lookaheads sync.Pool // of *gadget.Lookahead: several megabytes each, one per section at hand
 }
 
 // Decode reads and checks one partition's slice.
@@ -41,7 +44,13 @@ func (w *Witness) Synthesize(section int, values r1cs.Values) {
 	}
 	h := walkHead(r1cs.NewSystem(r1cs.Start(), nil, nil), w.slice)
 	start := w.circuit.Sections()[section]
-	walkChallenge(r1cs.NewSystem(start, nil, values), &h, &w.slice.Challenges[section-1])
+	lookahead, ok := w.lookaheads.Get().(*gadget.Lookahead)
+	if !ok {
+		lookahead = new(gadget.Lookahead)
+	}
+	defer w.lookaheads.Put(lookahead)
+	challenge := &w.slice.Challenges[section-1]
+	walkChallenge(r1cs.NewSystem(start, nil, values), &h, challenge, hashAhead(lookahead, w.slice, challenge))
 }
 
 // PublicInputs are the inputs without the leading ONE, as the slice has them (spec 4.3).

@@ -14,6 +14,9 @@
 // A bit gate is described once, by its constraint row (see gate.go): the row's linear forms give the combinations, and
 // the value of its output and the codes of a and b follow from the same row by solving it for its output.
 //
+// A walk that is taken many times with values computed elsewhere can be recorded once as a [Pattern], which says what
+// each variable and row takes from a list of values; replaying it hands over the same as the walk.
+//
 // The package owns numbering: inputs and auxiliaries are numbered separately by order of allocation, input 0 is ONE.
 // The kind of every value (bit code or full element) is decided by the circuit alone, never by the witness, so all
 // totals of a circuit are constants.

@@ -82,6 +82,16 @@ func (s *System) AddScaled(a *Lin, k *fr.Element, b *Lin) {
 	a.lc = normalize(terms)
 }
 
+// Shift is n + k·ONE.
+func (s *System) Shift(n Num, k *fr.Element) Lin {
+	l := s.Lin(n)
+	l.Val.Add(&l.Val, k)
+	if s.rows != nil {
+		l.lc = normalize(append(l.lc, Term{Var: One, Coeff: *k}))
+	}
+	return l
+}
+
 // Alloc allocates a variable without any constraint.
 func (s *System) Alloc(val fr.Element) Num {
 	n := Num{Val: val, v: AuxVar(s.pos.Aux)}
@@ -192,9 +202,18 @@ func (s *System) Pick(cond Bits, a, b Num) Num {
 		val = a.Val
 	}
 	p := s.Alloc(val)
-	minus := fr.NewElement(1)
-	minus.Neg(&minus)
-	difference := s.Plus(s.Lin(b), minus, s.Lin(a))
-	s.fullBit(difference, cond, s.Plus(s.Lin(b), minus, s.Lin(p)).lc)
+	s.fullBit(s.minus(b, a), cond, s.minus(b, p).lc)
 	return p
+}
+
+// minus is a − b.
+func (s *System) minus(a, b Num) Lin {
+	var l Lin
+	l.Val.Sub(&a.Val, &b.Val)
+	if s.rows != nil {
+		l.lc = LC{{Var: a.v, Coeff: fr.One()}, {Var: b.v}}
+		l.lc[1].Coeff.Neg(&l.lc[0].Coeff)
+		l.lc = normalize(l.lc)
+	}
+	return l
 }

@@ -56,6 +56,8 @@ func TestNumberGadgetsHaveTheRowsOfTheSpecification(t *testing.T) {
 			row(lc(1, a0), lc(1, a0), lc(1, a2)), "f"},
 		"assign (2.8 ensure)": {func(s *r1cs.System, a, b r1cs.Num) { s.Assign(s.Plus(s.Lin(a), post, s.Lin(b))) },
 			row(lc(1, a0, 5, a1), lc(1, one), lc(1, a2)), "a"},
+		"assign a sum with a constant": {func(s *r1cs.System, a, _ r1cs.Num) { s.Assign(s.Shift(a, &post)) },
+			row(lc(5, one, 1, a0), lc(1, one), lc(1, a2)), "a"},
 		"assign a constant": {func(s *r1cs.System, _, _ r1cs.Num) { s.Assign(s.Constant(post)) },
 			row(lc(5, one), lc(1, one), lc(1, a2)), "a"},
 		"pack into input (2.6)": {func(s *r1cs.System, a, _ r1cs.Num) { s.AssignInput(s.Lin(a)) },

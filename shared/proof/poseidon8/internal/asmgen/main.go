@@ -51,8 +51,8 @@ func generate() []byte {
 	return w.Bytes()
 }
 
-// data writes the modulus, −1/modulus mod 2^52, the limb mask, what subtracts the modulus when added, and how many times
-// the modulus' highest limb goes into 2^52.
+// data writes the modulus, −1/modulus mod 2^52, the limb mask, what subtracts the modulus when added, and how many
+// times the modulus' highest limb goes into 2^52.
 func (w *writer) data() {
 	modulus, _ := new(big.Int).SetString(modulusHex, 16)
 	base := new(big.Int).Lsh(big.NewInt(1), limbBits)

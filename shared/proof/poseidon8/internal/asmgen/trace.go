@@ -87,8 +87,8 @@ func (w *writer) keepSixteenfold(at int) {
 	}
 }
 
-// reduceFully makes a normal result below 16 times the modulus canonical: the quotient from the highest limbs is at most
-// one short.
+// reduceFully makes a normal result below 16 times the modulus canonical: the quotient from the highest limbs is at
+// most one short.
 func (w *writer) reduceFully() {
 	w.op("VPXORQ Z28, Z28, Z28")
 	w.op("VPMADD52HUQ.BCST constants<>+%d(SB), %s, Z28", quotientAt, column(2*limbs-1))
