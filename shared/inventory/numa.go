@@ -3,7 +3,9 @@ package inventory
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
@@ -69,3 +71,32 @@ func (h *Host) NUMANodes() ([]NUMANode, error) {
 	}
 	return nodes, nil
 }
+
+// NUMAUnknown stands for the node of a device that tells none.
+const NUMAUnknown = -1
+
+// PCINode is the NUMA node next to a PCI device, NUMAUnknown when the host does not say. The address may be in the long
+// form of NVML ("00000000:17:00.0").
+func (h *Host) PCINode(address string) (int, error) {
+	address = strings.ToLower(address)
+	if domain, rest, ok := strings.Cut(address, ":"); ok && len(domain) == 8 {
+		address = domain[4:] + ":" + rest
+	}
+	if !pciAddress.MatchString(address) {
+		return NUMAUnknown, fault.New(fault.Invalid, "PCI address %.40q", address)
+	}
+	text, err := h.read("sys/bus/pci/devices/" + address + "/numa_node")
+	if absent(err) {
+		return NUMAUnknown, nil
+	}
+	if err != nil {
+		return NUMAUnknown, err
+	}
+	node, err := strconv.Atoi(text)
+	if err != nil || node < NUMAUnknown {
+		return NUMAUnknown, fault.New(fault.Corrupt, "NUMA node %.40q of PCI device %s", text, address)
+	}
+	return node, nil
+}
+
+var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
