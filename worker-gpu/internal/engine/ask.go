@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/proofrack/proofrack/shared/fault"
+)
+
+// Proof is a started proof, named by its engine.
+type Proof struct {
+	engine *Engine
+	id     uint64
+}
+
+// ask sends a request and waits for its answer. When the engine goes first the error is its Crash.
+func (e *Engine) ask(ctx context.Context, r request, file *os.File) (answer, error) {
+	id, to := e.enlist()
+	return e.askAs(ctx, id, to, r, file)
+}
+
+func (e *Engine) enlist() (uint64, chan answer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.next++
+	to := make(chan answer, 1)
+	e.waiting[e.next] = to
+	return e.next, to
+}
+
+func (e *Engine) askAs(ctx context.Context, id uint64, to chan answer, r request, file *os.File) (answer, error) {
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.waiting, id)
+	}()
+	r.ID = id
+	sent := e.conn.send(r, file)
+	select {
+	case a := <-to:
+		return answered(a)
+	case <-e.gone:
+		select { // its last answer may have come before its end
+		case a := <-to:
+			return answered(a)
+		default:
+			return answer{}, e.crash
+		}
+	case <-ctx.Done():
+		if sent != nil {
+			return answer{}, sent
+		}
+		return answer{}, ctx.Err()
+	}
+}
+
+func answered(a answer) (answer, error) {
+	if a.Fault != nil {
+		return a, a.Fault
+	}
+	return a, nil
+}
+
+// Load makes a circuit's parameters resident and tells what they are. Errors: fault.NotFound (missing), fault.Corrupt
+// (must not be used), *Crash, the context's.
+func (e *Engine) Load(ctx context.Context, circuit string) (Loaded, error) {
+	a, err := e.ask(ctx, request{Do: verbLoad, Circuit: circuit}, nil)
+	if err != nil {
+		return Loaded{}, err
+	}
+	if a.Loaded == nil {
+		return Loaded{}, fault.New(fault.Device, "engine answered load of circuit %s with nothing", circuit)
+	}
+	return *a.Loaded, nil
+}
+
+// Start starts the proof of a sealed segment and returns when the device is free for the next one. The file is lent for
+// the call. A started proof must be finished or dropped.
+func (e *Engine) Start(ctx context.Context, w Work, segment *os.File) (*Proof, error) {
+	id, to := e.enlist()
+	p := &Proof{engine: e, id: id}
+	if _, err := e.askAs(ctx, id, to, request{Do: verbStart, Work: &w}, segment); err != nil {
+		if ctx.Err() != nil {
+			p.Drop()
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// Finish gives the proof. It is called once.
+func (p *Proof) Finish(ctx context.Context) (Proved, error) {
+	a, err := p.engine.ask(ctx, request{Do: verbFinish, Proof: p.id}, nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			p.Drop()
+		}
+		return Proved{}, err
+	}
+	if a.Proved == nil {
+		return Proved{}, fault.New(fault.Device, "engine finished proof %d with nothing", p.id)
+	}
+	return *a.Proved, nil
+}
+
+// Drop gives a proof up; the engine unmaps its segment as soon as it can.
+func (p *Proof) Drop() {
+	// Nobody waits: an engine that is gone has dropped it.
+	_ = p.engine.conn.send(request{ID: p.engine.number(), Do: verbDrop, Proof: p.id}, nil)
+}
+
+// number gives the ID of a request whose answer nobody waits for.
+func (e *Engine) number() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.next++
+	return e.next
+}
+
+// Evict gives back an idle circuit. Errors: fault.Conflict when it is in use.
+func (e *Engine) Evict(ctx context.Context, circuit string) error {
+	if _, err := e.ask(ctx, request{Do: verbEvict, Circuit: circuit}, nil); err != nil {
+		return fmt.Errorf("evict circuit %s: %w", circuit, err)
+	}
+	return nil
+}
+
+// Canary has the engine prove a known answer.
+func (e *Engine) Canary(ctx context.Context) error {
+	_, err := e.ask(ctx, request{Do: verbCanary}, nil)
+	return err
+}

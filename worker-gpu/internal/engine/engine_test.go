@@ -1,0 +1,306 @@
+//go:build toy
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/proof/compact"
+	"github.com/proofrack/proofrack/shared/proof/groth16"
+	"github.com/proofrack/proofrack/shared/proof/srs"
+	"github.com/proofrack/proofrack/shared/proof/srs/generate"
+	"github.com/proofrack/proofrack/shared/proof/toy"
+	"github.com/proofrack/proofrack/shared/prover/simdevice"
+	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "engine" {
+		os.Exit(engine.Main())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func params(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	c := toy.Circuit()
+	if _, err := generate.ToFolder(t.Context(), folder, c, generate.FromSeed("t", c.ID()), generate.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func config(folder string, sim *simdevice.Config) engine.Config {
+	return engine.Config{
+		Command:  engine.DefaultCommand(),
+		Setup:    engine.Setup{Device: "cpu", Name: "cpu", Params: folder, Workers: 1, Simulate: sim},
+		StartMax: 20 * time.Second, StopMax: 5 * time.Second, StallMax: 20 * time.Second, StageMax: 20 * time.Second,
+		Log: zerolog.Nop(),
+	}
+}
+
+func spawn(t *testing.T, c engine.Config) *engine.Engine {
+	t.Helper()
+	e, err := engine.Spawn(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+const bodyOffset = 4096
+
+// sealed is a toy segment in a file.
+func sealed(t *testing.T, seed uint64) (*os.File, engine.Work) {
+	t.Helper()
+	layout, err := compact.LayoutOf(toy.Circuit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(t.TempDir(), "s"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	size := bodyOffset + layout.Bytes()
+	if err := f.Truncate(int64(size)); err != nil {
+		t.Fatal(err)
+	}
+	memory, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(memory)
+	w, err := toy.Circuit().Decode(toy.Slice(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := compact.Job{Circuit: toy.Circuit(), Witness: w, Partition: 3}
+	if _, err := job.Synthesize(t.Context(), memory[bodyOffset:]); err != nil {
+		t.Fatal(err)
+	}
+	return f, engine.Work{Circuit: "toy", Partition: 3, Offset: bodyOffset, Bytes: int64(layout.Bytes()), Attempt: "a"}
+}
+
+func verify(t *testing.T, key []byte, seed uint64, proof []byte) {
+	t.Helper()
+	vk, err := srs.ParseKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := toy.Circuit().Decode(toy.Slice(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := groth16.ParseProof(proof)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := groth16.Verify(vk, w.PublicInputs(), p); err != nil {
+		t.Error(err)
+	}
+}
+
+func prove(ctx context.Context, e *engine.Engine, f *os.File, w engine.Work) (engine.Proved, error) {
+	p, err := e.Start(ctx, w, f)
+	if err != nil {
+		return engine.Proved{}, err
+	}
+	return p.Finish(ctx)
+}
+
+func TestEngineProvesSegmentsInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	e := spawn(t, config(params(t), nil))
+	if e.PID() == os.Getpid() || e.PID() == 0 {
+		t.Errorf("engine is process %d", e.PID())
+	}
+	loaded, err := e.Load(t.Context(), "toy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, firstWork := sealed(t, 1)
+	second, secondWork := sealed(t, 2)
+	p1, err := e.Start(t.Context(), firstWork, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p2, err := e.Start(t.Context(), secondWork, second) // the first is pending
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Evict(t.Context(), "toy"); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("evict while in use: %v", err)
+	}
+	for seed, p := range map[uint64]*engine.Proof{1: p1, 2: p2} {
+		got, err := p.Finish(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(t, loaded.Key, seed, got.Proof)
+	}
+	if err := e.Evict(t.Context(), "toy"); err != nil {
+		t.Error(err)
+	}
+	got, err := prove(t.Context(), e, first, firstWork) // loads again
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify(t, loaded.Key, 1, got.Proof)
+	if err := e.Canary(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEngineNamesWhatItCannotUse(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	e := spawn(t, config(folder, nil))
+	if _, err := e.Load(t.Context(), "toy"); fault.KindOf(err) != fault.NotFound ||
+		!strings.Contains(err.Error(), toy.Circuit().ParamsName()+".params") {
+		t.Errorf("missing parameters: %v", err)
+	}
+	if _, err := e.Load(t.Context(), "nothing"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("unknown circuit: %v", err)
+	}
+	good := params(t)
+	name := toy.Circuit().ParamsName() + ".params"
+	data, err := os.ReadFile(filepath.Join(good, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	for _, file := range []string{"parameters.json"} {
+		text, err := os.ReadFile(filepath.Join(good, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(t.Context(), "toy"); fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), name) {
+		t.Errorf("B07: changed parameters: %v", err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(t.Context(), "toy"); err != nil {
+		t.Errorf("B06: after the file has come: %v", err)
+	}
+}
+
+func TestEngineRefusesBadSegments(t *testing.T) {
+	t.Parallel()
+	e := spawn(t, config(params(t), nil))
+	f, w := sealed(t, 1)
+	for name, change := range map[string]func(*engine.Work){
+		"beyond the file": func(w *engine.Work) { w.Bytes++ },
+		"far offset":      func(w *engine.Work) { w.Offset = 1 << 60 },
+		"negative":        func(w *engine.Work) { w.Offset = -8 },
+		"overflow":        func(w *engine.Work) { w.Bytes = 1<<63 - 1 },
+		"other circuit":   func(w *engine.Work) { w.Circuit = "porep-2KiB" },
+		"other partition": func(w *engine.Work) { w.Partition = 1 },
+		"no header":       func(w *engine.Work) { w.Offset = 0 },
+	} {
+		work := w
+		change(&work)
+		if _, err := prove(t.Context(), e, f, work); fault.KindOf(err) != fault.Corrupt {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := f.WriteAt([]byte{0xff}, bodyOffset+5000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prove(t.Context(), e, f, w); fault.KindOf(err) != fault.Corrupt {
+		t.Errorf("changed byte: %v", err)
+	}
+}
+
+func TestB26EngineCrashNamesTheSignal(t *testing.T) {
+	t.Parallel()
+	folder := params(t)
+	for how, want := range map[string]string{
+		"kill": "killed", "abort": "SIGABRT", "segv": "SIGSEGV", "bus": "SIGBUS",
+		"panic": "panic: simdevice: ordered panic",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			e := spawn(t, config(folder, &simdevice.Config{Failures: []string{how + "@finish#1"}}))
+			f, w := sealed(t, 1)
+			_, err := prove(t.Context(), e, f, w)
+			var crash *engine.Crash
+			if !errors.As(err, &crash) || !strings.Contains(crash.Cause, want) || crash.Hung {
+				t.Fatalf("got %v, want a crash with %q", err, want)
+			}
+			if fault.KindOf(err) != fault.Device {
+				t.Errorf("kind %s", fault.KindOf(err))
+			}
+			if how != "kill" && len(crash.Lines) == 0 {
+				t.Error("no last words")
+			}
+		})
+	}
+}
+
+func TestB23HungAndFrozenEnginesAreKilled(t *testing.T) {
+	t.Parallel()
+	folder := params(t)
+	for _, how := range []string{"loop", "freeze"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			c := config(folder, &simdevice.Config{Failures: []string{how + "@start#1"}})
+			c.StallMax = 1500 * time.Millisecond
+			e := spawn(t, c)
+			f, w := sealed(t, 1)
+			_, err := prove(t.Context(), e, f, w)
+			var crash *engine.Crash
+			if !errors.As(err, &crash) || !crash.Hung || !strings.Contains(crash.Cause, "no progress") {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestDroppedProofsLetGoOfTheirSegments(t *testing.T) {
+	t.Parallel()
+	e := spawn(t, config(params(t), &simdevice.Config{StartTime: time.Hour}))
+	f, w := sealed(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := prove(ctx, e, f, w); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	limit := time.Now().Add(10 * time.Second)
+	for {
+		maps, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.PID()), "maps"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(maps), f.Name()) {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatal("engine still maps the segment of a dropped proof")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/prover/simdevice"
+)
+
+// Setup is what an engine is told once, at its start.
+type Setup struct {
+	// Device is the kind of device: "cpu".
+	Device string `json:"device"`
+	// Name is the device's name on the node, UUID its identity; work is given by identity, never by a bare number.
+	Name string `json:"name"`
+	UUID string `json:"uuid,omitempty"`
+	// Params is the folder with parameters, Cache the one for what is derived from them ("" uses Params).
+	Params string `json:"params"`
+	Cache  string `json:"cache,omitempty"`
+	// Workers is how many cores to use; less than 1 means all that the process may use.
+	Workers int `json:"workers,omitempty"`
+	// Simulate wraps the device in a simulated one (tests only).
+	Simulate *simdevice.Config `json:"simulate,omitempty"`
+	// HookFolder and Hooks are test hooks; none in production.
+	HookFolder string   `json:"hook_folder,omitempty"`
+	Hooks      []string `json:"hooks,omitempty"`
+}
+
+// verb is what an engine is asked to do.
+type verb string
+
+const (
+	verbSetup  verb = "setup"
+	verbLoad   verb = "load"
+	verbStart  verb = "start"
+	verbFinish verb = "finish"
+	verbDrop   verb = "drop"
+	verbEvict  verb = "evict"
+	verbCanary verb = "canary"
+)
+
+// request is a frame from the worker. ID rises; every request gets one answer.
+type request struct {
+	ID      uint64 `json:"id"`
+	Do      verb   `json:"do"`
+	Setup   *Setup `json:"setup,omitempty"`
+	Circuit string `json:"circuit,omitempty"`
+	Work    *Work  `json:"work,omitempty"`
+	Proof   uint64 `json:"proof,omitempty"` // of finish and drop: the start request's ID
+}
+
+// Work is a sealed segment to prove; its file goes with it.
+type Work struct {
+	Circuit   string `json:"circuit"`
+	Partition int    `json:"partition"`
+	// Offset and Bytes are where the vectors lie in the file.
+	Offset int64 `json:"offset"`
+	Bytes  int64 `json:"bytes"`
+	// Attempt is for logs.
+	Attempt string `json:"attempt"`
+}
+
+// Loaded is what an engine knows of a circuit whose parameters it holds.
+type Loaded struct {
+	Digest      string         `json:"digest"`
+	Key         []byte         `json:"key"` // the verifying key as its file has it
+	Development bool           `json:"development,omitempty"`
+	SRS         bytesize.Bytes `json:"srs_bytes"`
+	Artifact    bytesize.Bytes `json:"artifact_bytes"`
+	Shared      bytesize.Bytes `json:"shared_bytes"`
+	Pending     bytesize.Bytes `json:"pending_bytes"`
+	Working     bytesize.Bytes `json:"working_bytes"`
+	Device      bytesize.Bytes `json:"device_bytes"`
+	Seconds     float64        `json:"seconds"` // what loading took
+}
+
+// Ready is what an engine says of itself when it is set up.
+type Ready struct {
+	Device string `json:"device"` // as the device calls itself
+	PID    int    `json:"pid"`
+}
+
+// Progress shows that an engine works.
+type Progress struct {
+	Steps uint64        `json:"steps"` // stages begun, ever
+	Stage string        `json:"stage,omitempty"`
+	CPU   time.Duration `json:"cpu_ns"` // processor time used, ever
+	// Free and Total are the device's own memory, 0 where it has none.
+	Free  bytesize.Bytes `json:"free,omitempty"`
+	Total bytesize.Bytes `json:"total,omitempty"`
+}
+
+// Proved is a finished proof.
+type Proved struct {
+	Proof   []byte             `json:"proof"`
+	Seconds map[string]float64 `json:"seconds,omitempty"`
+}
+
+// answer is a frame from the engine: to a request (ID > 0) or by itself (ID 0, Progress).
+type answer struct {
+	ID       uint64        `json:"id"`
+	Fault    *fault.Report `json:"fault,omitempty"`
+	Ready    *Ready        `json:"ready,omitempty"`
+	Loaded   *Loaded       `json:"loaded,omitempty"`
+	Proved   *Proved       `json:"proved,omitempty"`
+	Progress *Progress     `json:"progress,omitempty"`
+}

@@ -1,0 +1,198 @@
+package residency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/proof/artifact"
+	"github.com/proofrack/proofrack/shared/proof/srs"
+	"github.com/proofrack/proofrack/shared/prover"
+)
+
+// ErrMissing is wrapped when a circuit's parameter file is not there.
+var ErrMissing = errors.New("parameter file is missing")
+
+// Config says where things are.
+type Config struct {
+	// Params is the folder of parameter files; Cache is where artifacts are kept, "" for Params.
+	Params, Cache string
+	// Workers is how many goroutines build an artifact; less than 1 means 1.
+	Workers int
+	// Find gives a circuit by its id.
+	Find func(id string) (circuit.Circuit, error)
+}
+
+// Set is what is resident. All methods may be called from several goroutines.
+type Set struct {
+	config Config
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+// entry is one circuit; its lock is the set's.
+type entry struct {
+	done   chan struct{} // closed when loading ended
+	err    error
+	res    Resident
+	refs   int
+	usedAt time.Time
+}
+
+// Resident is one loaded circuit.
+type Resident struct {
+	Circuit circuit.Circuit
+	Params  prover.Params
+	// LoadedIn is how long loading took.
+	LoadedIn time.Duration
+}
+
+// SRSBytes is the size of the mapping.
+func (r *Resident) SRSBytes() bytesize.Bytes {
+	return bytesize.Bytes(r.Params.SRS.Counts.ParamsBytes())
+}
+
+// ArtifactBytes is about what the artifact takes.
+func (r *Resident) ArtifactBytes() bytesize.Bytes {
+	d := r.Params.Artifact.Density
+	return bytesize.Bytes(8 * (len(d.AAux) + len(d.BAux) + len(d.BInputs)))
+}
+
+// New makes an empty set.
+func New(config Config) *Set { return &Set{config: config, entries: map[string]*entry{}} }
+
+// ParamsPath is where a circuit's parameters are looked for.
+func ParamsPath(folder string, c circuit.Circuit) string {
+	return filepath.Join(folder, c.ParamsName()+srs.ParamsExtension)
+}
+
+// Acquire gives a circuit's parameters, loading them first when they are not resident. They stay until release is
+// called, once. Errors: fault.NotFound wrapping ErrMissing, fault.Corrupt for files that must not be used,
+// fault.Invalid for an unknown circuit, the context's.
+func (s *Set) Acquire(ctx context.Context, id string) (*Resident, func(), error) {
+	s.mu.Lock()
+	e, ok := s.entries[id]
+	if !ok {
+		e = &entry{done: make(chan struct{})}
+		s.entries[id] = e
+		go s.load(context.WithoutCancel(ctx), id, e)
+	}
+	e.refs++
+	s.mu.Unlock()
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		s.release(e)
+		return nil, nil, ctx.Err()
+	}
+	if e.err != nil {
+		s.release(e)
+		return nil, nil, e.err
+	}
+	return &e.res, sync.OnceFunc(func() { s.release(e) }), nil
+}
+
+func (s *Set) release(e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.refs--
+	e.usedAt = time.Now()
+}
+
+// load fills an entry; one that could not be filled is forgotten, so that the next Acquire tries again.
+func (s *Set) load(ctx context.Context, id string, e *entry) {
+	began := time.Now()
+	res, err := s.open(ctx, id)
+	res.LoadedIn = time.Since(began)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.res, e.err = res, err
+	if err != nil {
+		delete(s.entries, id)
+	}
+	close(e.done)
+}
+
+func (s *Set) open(ctx context.Context, id string) (Resident, error) {
+	c, err := s.config.Find(id)
+	if err != nil {
+		return Resident{}, fault.As(fault.Invalid, fmt.Errorf("load circuit %s: %w", id, err))
+	}
+	path := ParamsPath(s.config.Params, c)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return Resident{}, Missing(path, id)
+	}
+	cache := s.config.Cache
+	if cache == "" {
+		cache = s.config.Params
+	}
+	known, _, err := artifact.Load(ctx, cache, c, max(1, s.config.Workers))
+	if known == nil {
+		return Resident{}, fault.As(fault.Internal, fmt.Errorf("load circuit %s: %w", id, err))
+	}
+	// An artifact that could not be stored serves all the same; it is built again next time.
+	opened, err := srs.Open(ctx, path, srs.CountsOf(known.Totals, known.Density),
+		srs.Options{DigestCache: filepath.Join(cache, "parameter-digests.json")})
+	switch refusal := (*srs.Refusal)(nil); {
+	case errors.As(err, &refusal):
+		return Resident{}, fault.WithHint(fault.As(fault.Corrupt, err), refusal.Advice)
+	case errors.Is(err, fs.ErrNotExist):
+		return Resident{}, Missing(path, id)
+	case err != nil:
+		return Resident{}, fault.As(fault.Transient, fmt.Errorf("load circuit %s: %w", id, err))
+	}
+	return Resident{Circuit: c, Params: prover.Params{SRS: opened, Artifact: known}}, nil
+}
+
+// Missing is the error for a parameter file that is not there.
+func Missing(path, id string) error {
+	return fault.WithHint(fault.As(fault.NotFound, fmt.Errorf("circuit %s: %w: %s", id, ErrMissing, path)),
+		"put the file there (proofrack params): it is used as soon as it has come")
+}
+
+// Evict gives back an idle circuit and tells whether it was resident. In use, or being loaded, it is refused with
+// fault.Conflict. before is called first, for whoever must let go of the parameters.
+func (s *Set) Evict(id string, before func() error) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[id]
+	if !ok {
+		return false, nil
+	}
+	select {
+	case <-e.done:
+	default:
+		return false, fault.New(fault.Conflict, "evict circuit %s: it is being loaded", id)
+	}
+	if e.refs > 0 {
+		return false, fault.New(fault.Conflict, "evict circuit %s: %d proofs use it", id, e.refs)
+	}
+	if err := before(); err != nil {
+		return false, err
+	}
+	delete(s.entries, id)
+	if err := e.res.Params.SRS.Close(); err != nil {
+		return true, fmt.Errorf("unmap parameters of circuit %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// Idle is since when a resident circuit has not been used; false while it is used or absent.
+func (s *Set) Idle(id string) (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[id]
+	if !ok || e.refs > 0 {
+		return time.Time{}, false
+	}
+	return e.usedAt, true
+}
