@@ -1,0 +1,267 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+)
+
+// Verbs of operators; an operator's subject is c2.admin.<verb>.
+const (
+	AdminNodes   = "nodes"
+	AdminDrain   = "drain"
+	AdminLedger  = "ledger"
+	AdminIntake  = "intake"
+	AdminDLQ     = "dlq"
+	AdminAudit   = "audit"
+	AdminJobs    = "jobs"    // of all tenants
+	AdminRelease = "release" // a device from quarantine
+)
+
+// Empty is a request without fields.
+type Empty struct{}
+
+// Check implements Body.
+func (*Empty) Check() error { return nil }
+
+// NodesReply lists the rack.
+type NodesReply struct {
+	Reply
+	Leader  string     `json:"leader,omitempty"` // instance of the coordinator that leads
+	Term    uint64     `json:"term,omitempty"`
+	Ready   bool       `json:"ready"`
+	Reason  string     `json:"reason,omitempty"`
+	Paused  bool       `json:"paused,omitempty"` // intake
+	Waiting int        `json:"waiting"`          // partitions
+	Nodes   []NodeView `json:"nodes"`
+}
+
+// NodeView is one node as the leader sees it.
+type NodeView struct {
+	Node      job.Node       `json:"node"`
+	Ready     bool           `json:"ready"`
+	Reason    string         `json:"reason,omitempty"`
+	Cordoned  bool           `json:"cordoned,omitempty"`
+	Draining  bool           `json:"draining,omitempty"`
+	SeenAt    time.Time      `json:"seen_at"`
+	Processes []ProcessView  `json:"processes"`
+	Devices   []DeviceView   `json:"devices"`
+	Capacity  ledger.Amounts `json:"capacity,omitempty"`
+	Reserved  ledger.Amounts `json:"reserved,omitempty"`
+	Running   int            `json:"running"`
+	// SynthSlots is the sum over its processes.
+	SynthSlots int `json:"synth_slots"`
+}
+
+// ProcessView is one worker process.
+type ProcessView struct {
+	Instance string `json:"instance"`
+	Role     string `json:"role"`
+	Build    string `json:"build"`
+	WireMin  int    `json:"wire_min"`
+	WireMax  int    `json:"wire_max"`
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	Host     bool   `json:"host,omitempty"` // holds the host's lock
+}
+
+// DeviceView is one device as the leader sees it.
+type DeviceView struct {
+	Device      job.Device `json:"device"`
+	UUID        string     `json:"uuid,omitempty"`
+	Name        string     `json:"name,omitempty"`
+	Healthy     bool       `json:"healthy"`
+	Quarantined bool       `json:"quarantined,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+	Circuits    []string   `json:"circuits,omitempty"`
+	// Bad counts proofs of it that did not verify.
+	Bad int `json:"bad,omitempty"`
+}
+
+// DrainRequest drains a node, or the whole rack when Node is "".
+type DrainRequest struct {
+	Node job.Node `json:"node,omitempty"`
+	Undo bool     `json:"undo,omitempty"`
+	// Cordon takes no new work but says nothing about leaving.
+	Cordon bool `json:"cordon,omitempty"`
+}
+
+// Check implements Body.
+func (r *DrainRequest) Check() error {
+	if r.Node == "" {
+		return nil
+	}
+	_, err := job.ParseNode(string(r.Node))
+	return fault.As(fault.Invalid, err)
+}
+
+// DrainReply tells how far it is.
+type DrainReply struct {
+	Reply
+	Running  int           `json:"running"` // partitions that have to end first
+	Estimate time.Duration `json:"estimate_ns"`
+	Drained  bool          `json:"drained"`
+}
+
+// IntakeRequest pauses or resumes intake of the rack.
+type IntakeRequest struct {
+	Pause  bool   `json:"pause"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Check implements Body.
+func (r *IntakeRequest) Check() error {
+	if len(r.Reason) > fault.HintBytesMax {
+		return fault.New(fault.Invalid, "reason of %d bytes is over the limit of %d", len(r.Reason), fault.HintBytesMax)
+	}
+	return nil
+}
+
+// LedgerReply is the ledger as operators see it.
+type LedgerReply struct {
+	Reply
+	Nodes []LedgerNode `json:"nodes"`
+}
+
+// LedgerNode is one node's book.
+type LedgerNode struct {
+	Node     job.Node       `json:"node"`
+	Declared bool           `json:"declared"`
+	Capacity ledger.Amounts `json:"capacity"`
+	Held     ledger.Amounts `json:"held"`
+	Entries  []LedgerEntry  `json:"entries"`
+}
+
+// LedgerEntry is one holding: an attempt's reservation or an asset.
+type LedgerEntry struct {
+	Name    string         `json:"name"`
+	Amounts ledger.Amounts `json:"amounts"`
+	Since   time.Time      `json:"since"`
+	LeaseAt *time.Time     `json:"lease_at,omitempty"` // until when it must be renewed
+	Limbo   bool           `json:"limbo,omitempty"`
+	Owner   job.Tenant     `json:"owner,omitempty"`
+}
+
+// DLQRequest lists, shows or replays dead letters.
+type DLQRequest struct {
+	Job    job.ID `json:"job_id,omitempty"` // "" lists
+	Replay bool   `json:"replay,omitempty"`
+}
+
+// Check implements Body.
+func (r *DLQRequest) Check() error {
+	if r.Job == "" {
+		if r.Replay {
+			return fault.New(fault.Invalid, "dlq: replay needs a job")
+		}
+		return nil
+	}
+	_, err := job.ParseID(string(r.Job))
+	return fault.As(fault.Invalid, err)
+}
+
+// DeadLetter is one job that failed for good.
+type DeadLetter struct {
+	Job     job.ID        `json:"job_id"`
+	Tenant  job.Tenant    `json:"tenant"`
+	Circuit string        `json:"circuit"`
+	At      time.Time     `json:"at"`
+	Fault   *fault.Report `json:"fault"`
+	// Record is the job's record at that moment.
+	Record *job.Record `json:"record,omitempty"`
+}
+
+// Check implements Body.
+func (d *DeadLetter) Check() error {
+	_, err := job.ParseID(string(d.Job))
+	return err
+}
+
+// DLQReply answers DLQRequest.
+type DLQReply struct {
+	Reply
+	Letters []DeadLetter `json:"letters"`
+}
+
+// AuditRequest asks for audit records, oldest first.
+type AuditRequest struct {
+	Since *time.Time `json:"since,omitempty"`
+	After job.ID     `json:"after,omitempty"`
+	Limit int        `json:"limit,omitempty"`
+}
+
+// Check implements Body.
+func (r *AuditRequest) Check() error {
+	if r.Limit < 0 || r.Limit > JobsPageMax {
+		return fault.New(fault.Invalid, "audit: limit %d is outside 0 to %d", r.Limit, JobsPageMax)
+	}
+	return nil
+}
+
+// Audit is what is kept of a proof: what went in, what made it, when.
+type Audit struct {
+	Job          job.ID              `json:"job_id"`
+	Tenant       job.Tenant          `json:"tenant"`
+	Miner        string              `json:"miner"`
+	SectorNumber uint64              `json:"sector_number"`
+	Circuit      string              `json:"circuit"`
+	InputHash    string              `json:"input_hash"`
+	ProofSHA256  string              `json:"proof_sha256"`
+	ParamsDigest string              `json:"params_digest"`
+	SubmittedAt  time.Time           `json:"submitted_at"`
+	EndedAt      time.Time           `json:"ended_at"`
+	Attempts     []job.AttemptRecord `json:"attempts"` // of each partition the one that counted
+	AttemptCount int                 `json:"attempt_count"`
+}
+
+// AuditReply answers AuditRequest.
+type AuditReply struct {
+	Reply
+	Records []Audit `json:"records"`
+	More    bool    `json:"more,omitempty"`
+}
+
+// Event is published when a job changes.
+type Event struct {
+	Job       job.ID        `json:"job_id"`
+	Tenant    job.Tenant    `json:"tenant"`
+	What      string        `json:"what"`
+	At        time.Time     `json:"at"`
+	State     job.State     `json:"state"`
+	Partition *int          `json:"partition,omitempty"`
+	Stage     job.Stage     `json:"stage,omitempty"`
+	Node      job.Node      `json:"node,omitempty"`
+	Device    job.Device    `json:"device,omitempty"`
+	Verified  int           `json:"verified"`
+	Fault     *fault.Report `json:"fault,omitempty"`
+}
+
+// What happens to a job.
+const (
+	EventAccepted  = "accepted"
+	EventPartition = "partition"
+	EventDone      = "done"
+	EventFailed    = "failed"
+	EventCancelled = "cancelled"
+)
+
+// Check implements Body.
+func (e *Event) Check() error {
+	_, err := job.ParseID(string(e.Job))
+	return err
+}
+
+// Lead is the value of the one key in BucketLead: who leads the rack, and the life of the ledger.
+type Lead struct {
+	Version  int           `json:"v"`
+	Term     uint64        `json:"term"`
+	Epoch    string        `json:"epoch"`
+	Instance string        `json:"instance"`
+	Lease    time.Duration `json:"lease_ns"`
+	Seq      uint64        `json:"seq"` // rises with each renewal
+}
+
+// LeadKey is that key.
+const LeadKey = "leader"

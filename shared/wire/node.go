@@ -1,0 +1,178 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+)
+
+// Roles of worker processes.
+const (
+	RoleSynth = "synth"
+	RoleGPU   = "gpu"
+)
+
+// States of a worker process.
+const (
+	StateReady    = "ready"
+	StateNotReady = "not-ready"
+	StateDraining = "draining"
+)
+
+// Beat says that a worker process lives, what it is and what it does. It is sent every heartbeat and on every change.
+type Beat struct {
+	Node job.Node `json:"node"`
+	// Boot is the host's boot id, Instance a name for one start of this process.
+	Boot     string `json:"boot"`
+	Instance string `json:"instance"`
+	Role     string `json:"role"`
+	Seq      uint64 `json:"seq"`
+	Build    string `json:"build"`
+	WireMin  int    `json:"wire_min"`
+	WireMax  int    `json:"wire_max"`
+	State    string `json:"state"`
+	// Reason says why it is not ready.
+	Reason string `json:"reason,omitempty"`
+	// Slots is how many tasks it takes at once; CPUs how many cores it may use.
+	Slots   int            `json:"slots"`
+	CPUs    int            `json:"cpus,omitempty"`
+	Running []Running      `json:"running,omitempty"`
+	Devices []DeviceState  `json:"devices,omitempty"`
+	Synth   []SynthCircuit `json:"synth,omitempty"`
+	// Host is sent by the process that holds the host's lock.
+	Host *HostReport `json:"host,omitempty"`
+}
+
+// Running is an attempt that a process works on.
+type Running struct {
+	Attempt job.Attempt `json:"attempt"`
+	Stage   job.Stage   `json:"stage"`
+	// Progress rises as long as the work advances.
+	Progress uint64 `json:"progress"`
+	Handoff  string `json:"handoff,omitempty"`
+}
+
+// SynthCircuit is what a synthesis worker needs for one circuit.
+type SynthCircuit struct {
+	Circuit string `json:"circuit"`
+	// SegmentBytes is the size of a segment's file; ScratchBytes is the heap for one synthesis; ArtifactBytes is kept.
+	SegmentBytes  bytesize.Bytes `json:"segment_bytes"`
+	ScratchBytes  bytesize.Bytes `json:"scratch_bytes"`
+	ArtifactBytes bytesize.Bytes `json:"artifact_bytes,omitempty"`
+}
+
+// DeviceState is a device and what it can prove.
+type DeviceState struct {
+	Device   job.Device `json:"device"`
+	UUID     string     `json:"uuid,omitempty"`
+	Name     string     `json:"name,omitempty"`
+	NUMANode int        `json:"numa_node"`
+	Healthy  bool       `json:"healthy"`
+	Reason   string     `json:"reason,omitempty"`
+	// Pending is how many proofs are started and not finished.
+	Pending  int             `json:"pending,omitempty"`
+	Circuits []DeviceCircuit `json:"circuits,omitempty"`
+}
+
+// DeviceCircuit is what proofs of one circuit take on a device.
+type DeviceCircuit struct {
+	Circuit string `json:"circuit"`
+	Ready   bool   `json:"ready"`
+	// Missing says what it lacks when not ready, e.g. the parameter file.
+	Missing string `json:"missing,omitempty"`
+	// ParamsDigest is of the parameters in use, lower-case hex.
+	ParamsDigest string `json:"params_digest,omitempty"`
+	// Host memory: mapped parameters, artifact, what is shared by all proofs, what each pending proof and the one that is
+	// worked on take; DeviceBytes are on the device.
+	SRSBytes      bytesize.Bytes `json:"srs_bytes,omitempty"`
+	ArtifactBytes bytesize.Bytes `json:"artifact_bytes,omitempty"`
+	SharedBytes   bytesize.Bytes `json:"shared_bytes,omitempty"`
+	PendingBytes  bytesize.Bytes `json:"pending_bytes,omitempty"`
+	WorkingBytes  bytesize.Bytes `json:"working_bytes,omitempty"`
+	DeviceBytes   bytesize.Bytes `json:"device_bytes,omitempty"`
+}
+
+// HostReport is what one host has and holds. It is the evidence that frees bytes.
+type HostReport struct {
+	Capacity ledger.Amounts `json:"capacity"`
+	Book     []Booking      `json:"book,omitempty"`
+	// BookComplete is false when the book could not be read as a whole: then a missing attempt proves nothing.
+	BookComplete bool           `json:"book_complete"`
+	Assets       []ledger.Asset `json:"assets,omitempty"`
+	// FreeSegmentBytes are in the pool of segments that wait to be reused.
+	FreeSegmentBytes bytesize.Bytes `json:"free_segment_bytes,omitempty"`
+	At               time.Time      `json:"at"`
+}
+
+// Booking is an attempt that holds bytes on the host.
+type Booking struct {
+	Attempt job.Attempt    `json:"attempt"`
+	Amounts ledger.Amounts `json:"amounts"`
+	Stage   job.Stage      `json:"stage,omitempty"`
+	// Alive tells that the process that holds it lives.
+	Alive bool `json:"alive"`
+}
+
+// Check implements Body.
+func (b *Beat) Check() error {
+	if _, err := job.ParseNode(string(b.Node)); err != nil {
+		return err
+	}
+	switch {
+	case b.Boot == "" || b.Instance == "" || len(b.Boot) > 64 || len(b.Instance) > 64:
+		return fault.New(fault.Invalid, "beat of node %s lacks boot or instance", b.Node)
+	case b.Role != RoleSynth && b.Role != RoleGPU:
+		return fault.New(fault.Invalid, "beat of node %s has role %q", b.Node, b.Role)
+	case b.State != StateReady && b.State != StateNotReady && b.State != StateDraining:
+		return fault.New(fault.Invalid, "beat of node %s has state %q", b.Node, b.State)
+	case b.Slots < 0 || b.WireMin < 1 || b.WireMax < b.WireMin:
+		return fault.New(fault.Invalid, "beat of node %s: slots %d, wire %d to %d", b.Node, b.Slots, b.WireMin, b.WireMax)
+	}
+	for _, d := range b.Devices {
+		if _, err := job.ParseDevice(string(d.Device)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kinds of control.
+const (
+	ControlCancel  = "cancel"  // stop an attempt, its fence was raised
+	ControlDrain   = "drain"   // take nothing new, finish, report
+	ControlUndrain = "undrain" // take tasks again
+	ControlEvict   = "evict"   // give back an asset
+)
+
+// Control tells a node's workers what to do. It is sent at most once; fences and beats repair what is lost.
+type Control struct {
+	Node    job.Node     `json:"node"`
+	Kind    string       `json:"kind"`
+	Attempt *job.Attempt `json:"attempt,omitempty"` // of cancel
+	Asset   string       `json:"asset,omitempty"`   // of evict
+	Reason  string       `json:"reason,omitempty"`
+}
+
+// Check implements Body.
+func (c *Control) Check() error {
+	if _, err := job.ParseNode(string(c.Node)); err != nil {
+		return err
+	}
+	switch c.Kind {
+	case ControlCancel:
+		if c.Attempt == nil {
+			return fault.New(fault.Invalid, "control of node %s: cancel without an attempt", c.Node)
+		}
+	case ControlEvict:
+		if c.Asset == "" {
+			return fault.New(fault.Invalid, "control of node %s: evict without an asset", c.Node)
+		}
+	case ControlDrain, ControlUndrain:
+	default:
+		return fault.New(fault.Invalid, "control of node %s has kind %q", c.Node, c.Kind)
+	}
+	return nil
+}
