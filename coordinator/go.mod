@@ -8,4 +8,9 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
+require (
+	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
+)
+
 replace github.com/proofrack/proofrack/shared => ../shared
