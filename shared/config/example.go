@@ -22,8 +22,8 @@ func Example(title string, cfg any) string {
 		if len(t.keys) == 0 {
 			continue
 		}
-		b.WriteByte('\n')
 		if t.path != "" {
+			b.WriteByte('\n')
 			comment(&b, t.doc)
 			fmt.Fprintf(&b, "[%s]\n", t.path)
 		}
