@@ -9,7 +9,7 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
-// writer appends the values of one section to a segment. It implements r1cs.Values. Words that the section shares with
+// writer appends the values of one section to a segment. It implements r1cs.PatternValues. Words that the section shares with
 // its neighbours are merged atomically.
 type writer struct {
 	segment *Segment
@@ -113,6 +113,57 @@ func (w *writer) AuxFull(v *fr.Element) {
 func (w *writer) Input(v *fr.Element) {
 	w.inputs[0] = *v
 	w.inputs = w.inputs[1:]
+}
+
+// Pattern takes a whole pattern; see r1cs.PatternValues.
+func (w *writer) Pattern(p *r1cs.Pattern, list []fr.Element) {
+	for i := range p.Full {
+		n := min(64, len(p.A)-64*i)
+		w.fullRows(n, p.Bits[i], p.Full[i])
+	}
+	for left := len(p.Aux); left > 0; left -= 64 {
+		w.fullAux(min(64, left))
+	}
+	w.fullA = gather(w.fullA, list, p.A)
+	w.fullB = gather(w.fullB, list, p.B)
+	w.fullX = gather(w.fullX, list, p.Aux)
+}
+
+// gather fills dst with the elements at the places and returns what is left of it.
+func gather(dst, list []fr.Element, places []int32) []fr.Element {
+	for i, place := range places {
+		dst[i] = list[place]
+	}
+	return dst[len(places):]
+}
+
+// fullRows appends the codes of n ≤ 64 rows with full a.
+func (w *writer) fullRows(n int, b0, bFull uint64) {
+	s := &w.rows
+	fill, aFull := s.fill, ^uint64(0)>>(64-uint(n))
+	s.acc[planeB0] |= b0 << fill
+	s.acc[planeAFull] |= aFull << fill
+	s.acc[planeBFull] |= bFull << fill
+	s.fill += uint(n)
+	if s.fill >= 64 {
+		w.storeRows()
+		used := 64 - fill
+		s.acc = [rowPlanes]uint64{planeB0: b0 >> used, planeAFull: aFull >> used, planeBFull: bFull >> used}
+		s.fill -= 64
+	}
+}
+
+// fullAux appends the codes of n ≤ 64 full auxiliaries.
+func (w *writer) fullAux(n int) {
+	s := &w.aux
+	fill, full := s.fill, ^uint64(0)>>(64-uint(n))
+	s.acc[planeXFull] |= full << fill
+	s.fill += uint(n)
+	if s.fill >= 64 {
+		w.storeAux()
+		s.acc = [auxPlanes]uint64{planeXFull: full >> (64 - fill)}
+		s.fill -= 64
+	}
 }
 
 func (w *writer) storeRows() { store(&w.rows, w.rows.acc[:]) }

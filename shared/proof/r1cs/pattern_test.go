@@ -5,6 +5,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
@@ -73,6 +74,34 @@ func TestReplayHandsOverWhatTheWalkDoes(t *testing.T) {
 			t.Fatalf("replay without values ends at %+v, the walk at %+v", s.Position(), positions[0])
 		}
 	})
+}
+
+// patternSink is a Values that takes patterns.
+type patternSink struct {
+	*r1cstest.Trace
+	taken []*r1cs.Pattern
+}
+
+func (p *patternSink) Pattern(pattern *r1cs.Pattern, _ []fr.Element) {
+	p.taken = append(p.taken, pattern)
+}
+
+func TestReplayHandsAWholePatternToWhoTakesIt(t *testing.T) {
+	t.Parallel()
+	sink := &patternSink{Trace: r1cstest.New()}
+	pattern := recordedPattern()
+	s := r1cs.NewSystem(r1cs.Start(), nil, sink)
+	s.Replay(pattern, patternList(r1cs.Element(1), r1cs.Element(2)))
+	if len(sink.taken) != 1 || sink.taken[0] != pattern || len(sink.Aux)+len(sink.A) > 0 {
+		t.Errorf("%d patterns taken, %d variables and %d rows beside them", len(sink.taken), len(sink.Aux), len(sink.A))
+	}
+	// Rows: square, pick, equality, assignment; the variables of all but the equality.
+	want := &r1cs.Pattern{
+		Aux: []int32{1, 2, 4}, A: []int32{0, 3, 2, 4}, B: []int32{0}, Full: []uint64{0b0001}, Bits: []uint64{0b1110},
+	}
+	if diff := cmp.Diff(want, pattern, cmpopts.IgnoreUnexported(r1cs.Pattern{})); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
+	}
 }
 
 func TestPatternsRefuseWhatTheyCannotHold(t *testing.T) {
