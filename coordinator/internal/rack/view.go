@@ -1,0 +1,164 @@
+package rack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// View is a node as the scheduler takes it, without its book.
+func (n *Node) View(mark store.NodeMark) scheduler.NodeView {
+	v := scheduler.NodeView{
+		Node: n.Node, Cordoned: mark.Cordoned, Draining: mark.Draining,
+	}
+	synth := map[string]wire.SynthCircuit{}
+	v.Ready, v.Reason = n.ready()
+	first := true
+	for _, p := range n.Processes {
+		b := &p.Beat
+		if b.Role != wire.RoleSynth || b.State != wire.StateReady {
+			continue
+		}
+		v.SynthSlots += b.Slots
+		wireOf := scheduler.Versions{Min: b.WireMin, Max: b.WireMax}
+		if first {
+			v.Wire, first = wireOf, false
+		} else {
+			v.Wire = scheduler.Versions{Min: max(v.Wire.Min, wireOf.Min), Max: min(v.Wire.Max, wireOf.Max)}
+		}
+		for _, c := range b.Synth {
+			synth[c.Circuit] = largest(synth[c.Circuit], c)
+		}
+	}
+	if n.Host != nil {
+		v.Capacity = n.Host.Report.Capacity
+	}
+	v.Devices = n.devices(mark, synth, v.Capacity)
+	return v
+}
+
+// ready tells whether a node can take work at all.
+func (n *Node) ready() (bool, string) {
+	if n.Host == nil {
+		return false, "no process has reported for the host yet"
+	}
+	reason := "no synthesis worker"
+	for _, p := range n.Processes {
+		if p.Beat.Role != wire.RoleSynth {
+			continue
+		}
+		switch p.Beat.State {
+		case wire.StateReady:
+			return true, ""
+		case wire.StateDraining:
+			reason = "synthesis worker is draining"
+		default:
+			reason = "synthesis worker is not ready: " + p.Beat.Reason
+		}
+	}
+	return false, reason
+}
+
+// devices gives each device once: when two processes name one, the later start drives it.
+func (n *Node) devices(
+	mark store.NodeMark, synth map[string]wire.SynthCircuit, capacity ledger.Amounts,
+) []scheduler.DeviceView {
+	var out []scheduler.DeviceView
+	for _, p := range slices.Backward(n.Processes) {
+		b := &p.Beat
+		if b.Role != wire.RoleGPU {
+			continue
+		}
+		for _, d := range b.Devices {
+			if slices.ContainsFunc(out, func(o scheduler.DeviceView) bool { return o.Device == d.Device }) {
+				continue
+			}
+			dv := scheduler.DeviceView{
+				Device: d.Device, Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
+				Instance: b.Instance, Wire: scheduler.Versions{Min: b.WireMin, Max: b.WireMax},
+				Circuits: map[string]scheduler.CircuitView{},
+			}
+			if d.Healthy && b.State != wire.StateReady {
+				dv.Reason = strings.TrimSuffix("worker is "+b.State+": "+b.Reason, ": ")
+			}
+			if q, ok := mark.Quarantined[d.Device]; ok {
+				dv.Quarantined, dv.Reason = true, q.Reason
+			}
+			for _, c := range d.Circuits {
+				dv.Circuits[c.Circuit] = circuitView(d, c, synth, capacity)
+			}
+			out = append(out, dv)
+		}
+	}
+	slices.SortFunc(out, func(a, b scheduler.DeviceView) int { return strings.Compare(string(a.Device), string(b.Device)) })
+	return out
+}
+
+func circuitView(
+	d wire.DeviceState, c wire.DeviceCircuit, synth map[string]wire.SynthCircuit, capacity ledger.Amounts,
+) scheduler.CircuitView {
+	s, ok := synth[c.Circuit]
+	switch {
+	case !c.Ready:
+		return scheduler.CircuitView{Missing: c.Missing}
+	case !ok:
+		return scheduler.CircuitView{Missing: "no synthesis worker of the node knows circuit " + c.Circuit}
+	}
+	v := scheduler.CircuitView{Ready: true}
+	assets := assetsOf(d, c, s)
+	ram := s.ScratchBytes + c.PendingBytes
+	if capacity[ledger.PoolSHM] > 0 || capacity[ledger.PoolDisk] == 0 {
+		// Every byte of shm is also a byte of ram.
+		v.Choices = append(v.Choices, scheduler.Needs{
+			Amounts: amounts(ledger.PoolRAM, ram+s.SegmentBytes, ledger.PoolSHM, s.SegmentBytes), Assets: assets,
+		})
+	}
+	if capacity[ledger.PoolDisk] > 0 {
+		v.Choices = append(v.Choices, scheduler.Needs{
+			Amounts: amounts(ledger.PoolRAM, ram, ledger.PoolDisk, s.SegmentBytes), Assets: assets,
+		})
+	}
+	return v
+}
+
+// assetsOf are the bytes that proofs of a circuit share: counted once per node (parameters, artifact) or device (B40).
+func assetsOf(d wire.DeviceState, c wire.DeviceCircuit, s wire.SynthCircuit) []ledger.Asset {
+	device := fmt.Sprintf("%s.%s", d.Device, c.Circuit)
+	var out []ledger.Asset
+	for _, a := range []ledger.Asset{
+		{Name: "srs:" + c.Circuit, Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: c.SRSBytes},
+		{Name: "artifact:" + c.Circuit, Pool: ledger.PoolRAM, Class: ledger.ClassArtifact, Bytes: c.ArtifactBytes},
+		{Name: "artifact:synth." + c.Circuit, Pool: ledger.PoolRAM, Class: ledger.ClassArtifact, Bytes: s.ArtifactBytes},
+		{Name: "engine:" + device, Pool: ledger.PoolRAM, Class: ledger.ClassScratch, Bytes: c.SharedBytes + c.WorkingBytes},
+		{Name: "device:" + device, Pool: ledger.PoolVRAM(d.Device), Class: ledger.ClassScratch, Bytes: c.DeviceBytes},
+	} {
+		if a.Bytes > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func amounts(p ledger.Pool, b bytesize.Bytes, q ledger.Pool, c bytesize.Bytes) ledger.Amounts {
+	a := ledger.Amounts{}
+	if b > 0 {
+		a[p] = b
+	}
+	if c > 0 {
+		a[q] = c
+	}
+	return a
+}
+
+func largest(a, b wire.SynthCircuit) wire.SynthCircuit {
+	return wire.SynthCircuit{
+		Circuit: b.Circuit, SegmentBytes: max(a.SegmentBytes, b.SegmentBytes),
+		ScratchBytes: max(a.ScratchBytes, b.ScratchBytes), ArtifactBytes: max(a.ArtifactBytes, b.ArtifactBytes),
+	}
+}

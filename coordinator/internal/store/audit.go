@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// auditPrefix is what keys of audit records begin with, in BucketJobs. Job ids sort by time, so keys do.
+const auditPrefix = "audit."
+
+// AuditOf makes the audit record of a finished job.
+func AuditOf(r *job.Record) wire.Audit {
+	a := wire.Audit{
+		Job: r.ID, Tenant: r.Tenant, Miner: r.Miner, SectorNumber: r.SectorNumber, Circuit: r.Circuit,
+		InputHash: r.InputHash, ParamsDigest: r.ParamsDigest, SubmittedAt: r.SubmittedAt,
+	}
+	if r.Result != nil {
+		a.ProofSHA256 = r.Result.SHA256
+	}
+	if r.EndedAt != nil {
+		a.EndedAt = *r.EndedAt
+	}
+	for i := range r.Partitions {
+		p := &r.Partitions[i]
+		a.AttemptCount += len(p.Attempts)
+		for _, attempt := range slices.Backward(p.Attempts) {
+			if attempt.Outcome == job.OutcomeOK {
+				a.Attempts = append(a.Attempts, attempt)
+				break
+			}
+		}
+	}
+	return a
+}
+
+// PutAudit keeps the audit record of a finished job; writing it again changes nothing.
+func (s *Store) PutAudit(ctx context.Context, r *job.Record) error {
+	data, err := json.Marshal(AuditOf(r))
+	if err != nil {
+		return fmt.Errorf("encode audit record of job %s: %w", r.ID, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	if _, err := s.kv.Create(ctx, auditPrefix+string(r.ID), data); err != nil && fault.KindOf(err) != fault.Conflict {
+		return fmt.Errorf("write audit record of job %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// HasAudit tells whether a job's audit record is there.
+func (s *Store) HasAudit(ctx context.Context, id job.ID) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	_, err := s.kv.Get(ctx, auditPrefix+string(id))
+	if fault.KindOf(err) == fault.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Audits gives audit records, oldest submission first: those after a job, ended since a time; at most limit.
+func (s *Store) Audits(ctx context.Context, after job.ID, since time.Time, limit int) (out []wire.Audit, more bool, err error) {
+	keys, err := s.kv.Keys(ctx, auditPrefix)
+	if err != nil {
+		return nil, false, fmt.Errorf("list audit records: %w", err)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if after != "" && strings.TrimPrefix(key, auditPrefix) <= string(after) {
+			continue
+		}
+		e, err := s.kv.Get(ctx, key)
+		if fault.KindOf(err) == fault.NotFound {
+			continue
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("read %s: %w", key, err)
+		}
+		var a wire.Audit
+		if err := json.Unmarshal(e.Value, &a); err != nil {
+			return nil, false, fault.As(fault.Corrupt, fmt.Errorf("decode %s: %w", key, err))
+		}
+		if a.EndedAt.Before(since) {
+			continue
+		}
+		if len(out) == limit {
+			return out, true, nil
+		}
+		out = append(out, a)
+	}
+	return out, false, nil
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config sets how long things are kept. Start from DefaultConfig.
+type Config struct {
+	// KeyGrace is how long a key entry may be without its record before it counts as left by a crash.
+	KeyGrace time.Duration
+	// Retention is how long an ended job is kept, RetentionCount how many are kept at most (B80).
+	Retention      time.Duration
+	RetentionCount int
+	// AuditRetention is how long audit records are kept, AuditCount how many at most.
+	AuditRetention time.Duration
+	AuditCount     int
+	// OrphanAge is how old an object without a record must be before it is removed: longer than any intake takes.
+	OrphanAge time.Duration
+	// InputRetention is how long what clients uploaded is kept.
+	InputRetention time.Duration
+	// CallTimeout bounds one call to the bucket or the object store, without the time for an object's bytes.
+	CallTimeout time.Duration
+}
+
+// DefaultConfig is design section 4's start values.
+func DefaultConfig() Config {
+	return Config{
+		KeyGrace: 5 * time.Second, Retention: 7 * 24 * time.Hour, RetentionCount: 10_000,
+		AuditRetention: 90 * 24 * time.Hour, AuditCount: 100_000,
+		OrphanAge: 15 * time.Minute, InputRetention: 24 * time.Hour, CallTimeout: 10 * time.Second,
+	}
+}
+
+// Validate tells all that is wrong.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"key_grace", int64(c.KeyGrace)}, {"retention", int64(c.Retention)},
+		{"retention_count", int64(c.RetentionCount)}, {"audit_retention", int64(c.AuditRetention)},
+		{"audit_count", int64(c.AuditCount)}, {"orphan_age", int64(c.OrphanAge)},
+		{"input_retention", int64(c.InputRetention)}, {"call_timeout", int64(c.CallTimeout)},
+	} {
+		if f.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s must be more than 0, not %d", f.name, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}

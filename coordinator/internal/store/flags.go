@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// intakeKey is the key, in BucketNodes, of whether intake is paused.
+const intakeKey = "intake"
+
+// nodePrefix is what keys of nodes begin with (wire.NodeKey).
+const nodePrefix = "node."
+
+// Intake tells whether new jobs are taken.
+type Intake struct {
+	Paused bool      `json:"paused,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// NodeMark is what operators and the leader decided about a node; it outlives both.
+type NodeMark struct {
+	Cordoned bool `json:"cordoned,omitempty"`
+	Draining bool `json:"draining,omitempty"`
+	// Quarantined are devices taken out for cause.
+	Quarantined map[job.Device]Quarantine `json:"quarantined,omitempty"`
+}
+
+// Quarantine is why and when a device was taken out.
+type Quarantine struct {
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// empty tells that a mark says nothing.
+func (m NodeMark) empty() bool { return !m.Cordoned && !m.Draining && len(m.Quarantined) == 0 }
+
+// flags is the bucket c2-nodes in memory.
+type flags struct {
+	kv bus.KV
+
+	mu        sync.RWMutex
+	intake    Intake
+	intakeRev uint64
+	marks     map[job.Node]NodeMark
+	revisions map[job.Node]uint64
+}
+
+func (f *flags) see(e *bus.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.Key == intakeKey {
+		if e.Revision < f.intakeRev {
+			return
+		}
+		f.intakeRev, f.intake = e.Revision, Intake{}
+		if !e.Deleted {
+			_ = json.Unmarshal(e.Value, &f.intake) // unreadable: not paused, which an operator sees
+		}
+		return
+	}
+	name, ok := strings.CutPrefix(e.Key, nodePrefix)
+	node, err := job.ParseNode(name)
+	if !ok || err != nil || e.Revision < f.revisions[node] {
+		return
+	}
+	var mark NodeMark
+	if !e.Deleted && json.Unmarshal(e.Value, &mark) != nil {
+		return
+	}
+	f.put(node, mark, e.Revision)
+}
+
+func (f *flags) put(node job.Node, mark NodeMark, revision uint64) {
+	if f.marks == nil {
+		f.marks, f.revisions = map[job.Node]NodeMark{}, map[job.Node]uint64{}
+	}
+	f.marks[node], f.revisions[node] = mark, revision
+}
+
+// Intake tells whether intake is paused.
+func (s *Store) Intake() Intake {
+	s.flags.mu.RLock()
+	defer s.flags.mu.RUnlock()
+	return s.flags.intake
+}
+
+// SetIntake pauses or resumes intake of the whole rack.
+func (s *Store) SetIntake(ctx context.Context, i Intake) error {
+	data, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("encode intake flag: %w", err)
+	}
+	revision, err := s.replace(ctx, s.flags.kv, intakeKey, func([]byte) ([]byte, error) { return data, nil })
+	if err != nil {
+		return fmt.Errorf("write intake flag: %w", err)
+	}
+	s.flags.see(&bus.Entry{Key: intakeKey, Value: data, Revision: revision})
+	return nil
+}
+
+// Mark gives what was decided about a node.
+func (s *Store) Mark(node job.Node) NodeMark {
+	s.flags.mu.RLock()
+	defer s.flags.mu.RUnlock()
+	return s.flags.marks[node]
+}
+
+// Marks gives the nodes about which something was decided.
+func (s *Store) Marks() map[job.Node]NodeMark {
+	s.flags.mu.RLock()
+	defer s.flags.mu.RUnlock()
+	out := map[job.Node]NodeMark{}
+	for node, mark := range s.flags.marks {
+		if !mark.empty() {
+			out[node] = mark
+		}
+	}
+	return out
+}
+
+// SetMark changes what was decided about a node. The change gets a copy.
+func (s *Store) SetMark(ctx context.Context, node job.Node, change func(*NodeMark)) (NodeMark, error) {
+	var mark NodeMark
+	revision, err := s.replace(ctx, s.flags.kv, wire.NodeKey(node), func(old []byte) ([]byte, error) {
+		mark = NodeMark{}
+		if len(old) > 0 {
+			if err := json.Unmarshal(old, &mark); err != nil {
+				return nil, fault.As(fault.Corrupt, fmt.Errorf("decode mark: %w", err))
+			}
+		}
+		if mark.Quarantined == nil {
+			mark.Quarantined = map[job.Device]Quarantine{}
+		}
+		change(&mark)
+		return json.Marshal(mark)
+	})
+	if err != nil {
+		return NodeMark{}, fmt.Errorf("write mark of node %s: %w", node, err)
+	}
+	s.flags.mu.Lock()
+	defer s.flags.mu.Unlock()
+	if revision > s.flags.revisions[node] {
+		s.flags.put(node, mark, revision)
+	}
+	return mark, nil
+}
+
+// replace writes a value that is made from the present one (empty when there is none).
+func (s *Store) replace(ctx context.Context, kv bus.KV, key string, change func([]byte) ([]byte, error)) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	for range conflictsMax {
+		e, err := kv.Get(ctx, key)
+		missing := fault.KindOf(err) == fault.NotFound
+		if err != nil && !missing {
+			return 0, err
+		}
+		data, err := change(e.Value)
+		if err != nil {
+			return 0, err
+		}
+		var revision uint64
+		if missing {
+			revision, err = kv.Create(ctx, key, data)
+		} else {
+			revision, err = kv.Update(ctx, key, data, e.Revision)
+		}
+		if err == nil || fault.KindOf(err) != fault.Conflict {
+			return revision, err
+		}
+	}
+	return 0, fault.New(fault.Transient, "%s was changed by others %d times", key, conflictsMax)
+}

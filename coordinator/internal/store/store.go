@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// ErrUnchanged is returned by a change that finds nothing to do: Update gives the present record without an error.
+var ErrUnchanged = errors.New("nothing to change")
+
+// conflictsMax bounds how often an update starts again because somebody else was faster.
+const conflictsMax = 8
+
+// Store keeps the jobs. All methods may be called from several goroutines.
+type Store struct {
+	cfg  Config
+	bus  bus.Bus
+	kv   bus.KV
+	log  zerolog.Logger
+	view *view
+	stop func()
+	// following are the goroutines that watch buckets.
+	following sync.WaitGroup
+
+	flags flags
+	// Keys without a record at the last sweep, by their revision.
+	sweepMu   sync.Mutex
+	looseKeys map[string]uint64
+}
+
+// Open follows the bucket of jobs and returns when all records are in memory. The buckets must have been set up.
+func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configure store: %w", err)
+	}
+	kv, err := b.KV(ctx, wire.BucketJobs)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", wire.BucketJobs, err)
+	}
+	nodes, err := b.KV(ctx, wire.BucketNodes)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", wire.BucketNodes, err)
+	}
+	followCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Store{cfg: cfg, bus: b, kv: kv, log: log, view: newView(), looseKeys: map[string]uint64{}, stop: stop}
+	s.flags.kv = nodes
+	for _, f := range []struct {
+		bucket, prefix string
+		kv             bus.KV
+		see            func(*bus.Entry)
+	}{{wire.BucketJobs, wire.JobKeyPrefix, kv, s.see}, {wire.BucketNodes, "", nodes, s.flags.see}} {
+		if err := s.follow(ctx, followCtx, f.kv, f.prefix, f.see); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("follow bucket %s: %w", f.bucket, err)
+		}
+	}
+	return s, nil
+}
+
+// follow watches a bucket in the background until Close; it returns when the present values were seen, or ctx ends.
+func (s *Store) follow(ctx, followCtx context.Context, kv bus.KV, prefix string, see func(*bus.Entry)) error {
+	caughtUp, ended := make(chan struct{}), make(chan error, 1)
+	s.following.Go(func() {
+		first := true
+		for {
+			err := kv.Watch(followCtx, prefix, func(e *bus.Entry) {
+				switch {
+				case e != nil:
+					see(e)
+				case first:
+					first = false
+					close(caughtUp)
+				}
+			})
+			if followCtx.Err() != nil {
+				return
+			}
+			if first {
+				ended <- err
+				return
+			}
+			s.log.Warn().Err(err).Str("prefix", prefix).Msg("watch of a bucket ended, starting again")
+			select {
+			case <-followCtx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	select {
+	case <-caughtUp:
+		return nil
+	case err := <-ended:
+		if err == nil {
+			err = fault.New(fault.Transient, "watch ended")
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close stops following.
+func (s *Store) Close() {
+	s.stop()
+	s.following.Wait()
+}
+
+// see takes one entry of the bucket.
+func (s *Store) see(e *bus.Entry) {
+	id := job.ID(strings.TrimPrefix(e.Key, wire.JobKeyPrefix))
+	if e.Deleted {
+		s.view.drop(id, e.Revision, false, time.Now())
+		return
+	}
+	r, err := decode(id, e.Value)
+	if err != nil {
+		s.log.Error().Err(err).Str("c2.job.id", string(id)).Msg("job record is unreadable")
+		return
+	}
+	s.view.put(Job{Record: r, Revision: e.Revision})
+}
+
+// Get gives a job as it was last seen.
+func (s *Store) Get(id job.ID) (Job, bool) { return s.view.get(id) }
+
+// Fetch reads a job from the bucket. A missing one is fault.NotFound.
+func (s *Store) Fetch(ctx context.Context, id job.ID) (Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	e, err := s.kv.Get(ctx, wire.JobKey(id))
+	if err != nil {
+		return Job{}, fmt.Errorf("read record of job %s: %w", id, err)
+	}
+	r, err := decode(id, e.Value)
+	if err != nil {
+		return Job{}, err
+	}
+	j := Job{Record: r, Revision: e.Revision}
+	s.view.put(j)
+	return j, nil
+}
+
+// Update changes a record by compare-and-swap. The change gets a copy; it may be called again with a later record when
+// somebody else was faster, so it must decide from what it gets. Its error is returned as it is, with the record that
+// it was about. Only the leader may call it.
+func (s *Store) Update(ctx context.Context, id job.ID, change func(*job.Record) error) (Job, error) {
+	current, ok := s.view.get(id)
+	for range conflictsMax {
+		if !ok {
+			var err error
+			if current, err = s.Fetch(ctx, id); err != nil {
+				return Job{}, err
+			}
+		}
+		r := clone(current.Record)
+		switch err := change(r); {
+		case errors.Is(err, ErrUnchanged):
+			return current, nil
+		case err != nil:
+			return current, err
+		}
+		data, err := encode(r)
+		if err != nil {
+			return current, err
+		}
+		revision, err := s.swap(ctx, wire.JobKey(id), data, current.Revision)
+		if err == nil {
+			next := Job{Record: r, Revision: revision}
+			s.view.put(next)
+			return next, nil
+		}
+		if fault.KindOf(err) != fault.Conflict {
+			return current, fmt.Errorf("write record of job %s: %w", id, err)
+		}
+		ok = false
+	}
+	return Job{}, fault.New(fault.Transient, "write record of job %s: changed by others %d times", id, conflictsMax)
+}
+
+func (s *Store) swap(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	return s.kv.Update(ctx, key, data, revision)
+}
+
+// Remove deletes a record, its key entry and its objects, in this order: what a crash leaves is swept as without owner.
+// It is for retention, and for a record that lost its key to another job.
+func (s *Store) Remove(ctx context.Context, j Job) error {
+	r := j.Record
+	s.view.drop(r.ID, j.Revision, true, time.Now())
+	if err := s.delete(ctx, wire.JobKey(r.ID), j.Revision); err != nil {
+		return fmt.Errorf("remove record of job %s: %w", r.ID, err)
+	}
+	if err := s.removeKey(ctx, r); err != nil {
+		return err
+	}
+	if err := s.DropInput(ctx, r.ID, len(r.Partitions)); err != nil {
+		return err
+	}
+	return s.dropObject(ctx, wire.ObjectsProofs(r.Tenant), string(r.ID))
+}
+
+// removeKey removes a job's key entry, if it is still its own.
+func (s *Store) removeKey(ctx context.Context, r *job.Record) error {
+	if r.Key == "" {
+		return nil
+	}
+	e, entry, err := s.keyEntry(ctx, wire.IdempotencyKey(r.Tenant, r.Key))
+	switch {
+	case fault.KindOf(err) == fault.NotFound, err == nil && entry.Job != r.ID:
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := s.delete(ctx, e.Key, e.Revision); err != nil && fault.KindOf(err) != fault.Conflict {
+		return fmt.Errorf("remove key of job %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func (s *Store) delete(ctx context.Context, key string, revision uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	if err := s.kv.Delete(ctx, key, revision); err != nil && fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Swept counts what a sweep removed.
+type Swept struct {
+	Jobs, Keys, Objects, Inputs, Audits int
+}
+
+// Total is the number of things removed.
+func (w Swept) Total() int { return w.Jobs + w.Keys + w.Objects + w.Inputs + w.Audits }
+
+// sweepMax bounds what one sweep removes of each kind; the next one goes on.
+const sweepMax = 1000
+
+// Sweep removes what is past its retention and what has no owner (invariant 9): ended jobs by age and number, key
+// entries and objects without a record, clients' uploads by age, audit records by age and number. Only the leader may
+// call it. It goes on after an error and gives all of them.
+func (s *Store) Sweep(ctx context.Context, tenants []job.Tenant, now time.Time) (Swept, error) {
+	s.sweepMu.Lock()
+	defer s.sweepMu.Unlock()
+	var w Swept
+	var errs []error
+	note := func(n int, err error) int {
+		errs = append(errs, err)
+		return n
+	}
+	w.Jobs = note(s.sweepJobs(ctx, now))
+	w.Keys = note(s.sweepKeys(ctx))
+	w.Objects = note(s.sweepSlices(ctx, now))
+	for _, t := range s.tenants(tenants) {
+		w.Objects += note(s.sweepProofs(ctx, t, now))
+		w.Inputs += note(s.sweepUploads(ctx, t, now))
+	}
+	w.Audits = note(s.sweepAudits(ctx, now))
+	return w, errors.Join(errs...)
+}
+
+// tenants are the given ones and those that have jobs.
+func (s *Store) tenants(known []job.Tenant) []job.Tenant {
+	seen := map[job.Tenant]bool{}
+	var all []job.Tenant
+	add := func(t job.Tenant) {
+		if !seen[t] {
+			seen[t] = true
+			all = append(all, t)
+		}
+	}
+	for _, t := range known {
+		add(t)
+	}
+	jobs, _ := s.List(Query{})
+	for _, j := range jobs {
+		add(j.Record.Tenant)
+	}
+	return all
+}
+
+func (s *Store) sweepJobs(ctx context.Context, now time.Time) (n int, err error) {
+	jobs, _ := s.List(Query{})
+	kept := 0
+	for _, j := range jobs { // newest first
+		r := j.Record
+		if !r.State.Ended() {
+			continue
+		}
+		if kept++; kept <= s.cfg.RetentionCount && r.EndedAt != nil && now.Sub(*r.EndedAt) < s.cfg.Retention {
+			continue
+		}
+		if n == sweepMax {
+			return n, nil
+		}
+		if err := s.Remove(ctx, j); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// sweepKeys removes key entries that had no record at two sweeps and did not change between them.
+func (s *Store) sweepKeys(ctx context.Context) (n int, err error) {
+	keys, err := s.kv.Keys(ctx, "key.")
+	if err != nil {
+		return 0, fmt.Errorf("list key entries: %w", err)
+	}
+	loose := map[string]uint64{}
+	owned := s.ownedKeys()
+	for _, key := range keys {
+		if owned[key] || len(loose) == sweepMax {
+			continue
+		}
+		e, entry, err := s.keyEntry(ctx, key)
+		if err != nil {
+			continue // gone, or unreadable: not ours to judge
+		}
+		if _, err := s.Fetch(ctx, entry.Job); fault.KindOf(err) != fault.NotFound {
+			continue
+		}
+		if s.looseKeys[key] != e.Revision {
+			loose[key] = e.Revision
+			continue
+		}
+		if err := s.delete(ctx, key, e.Revision); err != nil && fault.KindOf(err) != fault.Conflict {
+			return n, fmt.Errorf("remove key entry: %w", err)
+		}
+		n++
+	}
+	s.looseKeys = loose
+	return n, nil
+}
+
+func (s *Store) ownedKeys() map[string]bool {
+	owned := map[string]bool{}
+	jobs, _ := s.List(Query{})
+	for _, j := range jobs {
+		if j.Record.Key != "" {
+			owned[wire.IdempotencyKey(j.Record.Tenant, j.Record.Key)] = true
+		}
+	}
+	return owned
+}
+
+// sweepSlices removes slices and inputs without a record, or of a job that needs them no more. A job that failed may be
+// replayed.
+func (s *Store) sweepSlices(ctx context.Context, now time.Time) (int, error) {
+	return s.sweepObjects(ctx, wire.ObjectsSlices, now, s.cfg.OrphanAge, func(name string) bool {
+		id, _, _ := strings.Cut(name, ".")
+		return s.wanted(ctx, job.ID(id), func(r *job.Record) bool {
+			return r.State != job.Done && r.State != job.Cancelled
+		})
+	})
+}
+
+func (s *Store) sweepProofs(ctx context.Context, t job.Tenant, now time.Time) (int, error) {
+	return s.sweepObjects(ctx, wire.ObjectsProofs(t), now, s.cfg.OrphanAge, func(name string) bool {
+		return s.wanted(ctx, job.ID(name), func(r *job.Record) bool { return r.State == job.Active || r.State == job.Done })
+	})
+}
+
+func (s *Store) sweepUploads(ctx context.Context, t job.Tenant, now time.Time) (int, error) {
+	return s.sweepObjects(ctx, wire.ObjectsIn(t), now, s.cfg.InputRetention, func(string) bool { return false })
+}
+
+// wanted asks the bucket itself before something counts as without owner: the view may be behind. Names that are none of
+// a job are left alone.
+func (s *Store) wanted(ctx context.Context, id job.ID, by func(*job.Record) bool) bool {
+	if _, err := job.ParseID(string(id)); err != nil {
+		return true
+	}
+	j, ok := s.Get(id)
+	if !ok {
+		var err error
+		if j, err = s.Fetch(ctx, id); err != nil {
+			return fault.KindOf(err) != fault.NotFound
+		}
+	}
+	return by(j.Record)
+}
+
+func (s *Store) sweepObjects(
+	ctx context.Context, bucket string, now time.Time, age time.Duration, wanted func(name string) bool,
+) (n int, err error) {
+	objects, err := s.bus.Objects(ctx, bucket)
+	if err != nil {
+		if fault.KindOf(err) == fault.NotFound {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("open objects %s: %w", bucket, err)
+	}
+	list, err := objects.List(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("list objects %s: %w", bucket, err)
+	}
+	if _, err := objects.Sweep(ctx, age); err != nil {
+		return 0, fmt.Errorf("sweep interrupted uploads of %s: %w", bucket, err)
+	}
+	for _, o := range list {
+		if now.Sub(o.At) < age || n == sweepMax || wanted(o.Name) {
+			continue
+		}
+		if err := s.dropObject(ctx, bucket, o.Name); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+func (s *Store) sweepAudits(ctx context.Context, now time.Time) (n int, err error) {
+	keys, err := s.kv.Keys(ctx, auditPrefix)
+	if err != nil {
+		return 0, fmt.Errorf("list audit records: %w", err)
+	}
+	excess := len(keys) - s.cfg.AuditCount
+	all, _, err := s.Audits(ctx, "", time.Time{}, min(len(keys), sweepMax))
+	if err != nil {
+		return 0, err
+	}
+	for i := range all { // oldest first
+		if i >= excess && now.Sub(all[i].EndedAt) < s.cfg.AuditRetention {
+			break
+		}
+		if err := s.delete(ctx, auditPrefix+string(all[i].Job), 0); err != nil {
+			return n, fmt.Errorf("remove audit record of job %s: %w", all[i].Job, err)
+		}
+		n++
+	}
+	return n, nil
+}
