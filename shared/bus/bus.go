@@ -1,155 +1,72 @@
 package bus
 
-import (
-	"context"
-	"io"
-	"time"
-)
+import "context"
 
-// MessageBytesMax bounds a message's body, as NATS does by default.
-const MessageBytesMax = 1 << 20
-
-// Message is what is sent.
-type Message struct {
-	Subject string
-	// ID makes publishing idempotent within the stream's duplicate window; "" for none.
-	ID     string
-	Header map[string]string
-	Data   []byte
-}
-
-// Bus is a connection.
+// Bus is a connection. Methods may be called from several goroutines. A context without deadline gets the adapter's
+// call timeout, but for those that say they wait.
 type Bus interface {
-	// Setup creates what the topology names, or changes it; doing it again changes nothing. Its errors say which stream
-	// or bucket wants what, and what the server allows.
-	Setup(ctx context.Context, t Topology) error
+	// Setup makes the streams and buckets of a topology, or changes them to it, and may be called by everybody at every
+	// start. Its errors name the stream, what it wants and what the server allows. Consumers that are there stay.
+	Setup(ctx context.Context, topology Topology) error
 
-	// Publish stores a message in a stream. Duplicate tells that the stream had this id already. It may be called again
-	// with the same id after any error.
-	Publish(ctx context.Context, m Message) (duplicate bool, err error)
-	// Queue opens the durable consumer of one subject of a work-queue stream, and creates it when it is not there.
-	Queue(ctx context.Context, stream, subject string) (Queue, error)
-	// Purge deletes the messages of a stream that the filter selects, and tells how many. The filter sees each waiting
-	// message once; messages that are being worked on count too.
-	Purge(ctx context.Context, stream string, drop func(Message) bool) (int, error)
-	// Replay gives the messages of a limits stream under a subject filter from the beginning, or those that were stored
-	// at or after since, then further ones as they come, until ctx ends or handle returns false.
-	Replay(ctx context.Context, stream, filter string, since time.Time, handle func(Message) bool) error
+	// Publish stores a message in the stream of its subject. Duplicate tells that a message with this ID was stored
+	// before. Fault kinds: Exhausted (stream or store full; later it may fit), Transient (server away, or no stream set
+	// up for the subject), Invalid (message over the size limit).
+	Publish(ctx context.Context, message Message) (duplicate bool, err error)
+	// Queue gives a consumer's queue. The consumer is made when it is not there, and never deleted by the bus.
+	Queue(ctx context.Context, consumer Consumer) (Queue, error)
+	// Log gives a stream to read.
+	Log(ctx context.Context, stream string) (Log, error)
 
-	// Send sends at most once.
-	Send(ctx context.Context, m Message) error
-	// Subscribe calls handle for each message of a subject (with wildcards), one at a time. What comes faster than handle
-	// returns is kept up to a bound and then dropped and counted.
-	Subscribe(subject string, handle func(Message)) (Subscription, error)
-	// Request asks and waits for the answer until ctx ends. It is fault.Transient when nobody serves the subject.
-	Request(ctx context.Context, m Message) (Message, error)
-	// Serve answers requests.
-	Serve(s Service) (Subscription, error)
+	// Send sends a plain message: at most once, to who listens now.
+	Send(ctx context.Context, message Message) error
+	// Subscribe calls a handler with plain messages, and those published to streams from now on, one at a time. Of
+	// what it does not take in time all over PendingMax is dropped, newest first, and counted (Dropped). The handler
+	// must not call stop, which waits for it.
+	Subscribe(subject string, handle func(Message)) (stop func(), err error)
+	// Request sends a message and gives the answer, or the error that the service gave. Nobody there is
+	// fault.Transient.
+	Request(ctx context.Context, message Message) (Message, error)
+	// Serve answers requests until stop is called, which waits for handlers that run.
+	Serve(service Service) (stop func(), err error)
 
+	// KV opens a bucket of records; fault.NotFound when it is not set up.
 	KV(ctx context.Context, bucket string) (KV, error)
+	// Objects opens a bucket of objects; fault.NotFound when it is not set up.
 	Objects(ctx context.Context, bucket string) (Objects, error)
 
-	// Connected tells whether the server is there now; OnChange is called at each change, until the bus is closed.
+	// Connected tells whether the server is there now.
 	Connected() bool
-	OnChange(call func(connected bool))
-	// Close ends subscriptions and the connection.
-	Close() error
+	// Dropped counts plain messages dropped because handlers were slow, since the start.
+	Dropped() uint64
+	// Close ends everything. Subscriptions, services and watches stop; fetches end with fault.Cancelled.
+	Close()
 }
 
-// Subscription can be stopped; Stop waits for the handler that runs.
-type Subscription interface {
-	Stop() error
-	// Dropped is how many messages were dropped because the handler was too slow.
-	Dropped() int64
-}
-
-// Service is a set of endpoints under one name, which `nats micro` lists.
+// Service is a named set of endpoints.
 type Service struct {
-	Name        string
-	Version     string // semantic
+	// Name is one word of letters, digits, - and _.
+	Name string
+	// Version is a semantic version, e.g. "0.1.0".
+	Version string
+	// Description is for operators' tools.
 	Description string
 	Endpoints   []Endpoint
+	// ConcurrentMax bounds the requests handled at once, over all endpoints; more wait. 0 is 32.
+	ConcurrentMax int
 }
 
-// Endpoint answers the requests of one subject (with wildcards).
-type Endpoint struct {
-	Name    string
-	Subject string
-	// Queue is the name of the group of which one member gets each request; "" when every server answers.
-	Queue string
-	// Workers is how many requests are handled at once; less than 1 means 1.
-	Workers int
-	Handle  func(ctx context.Context, m Message) []byte
-}
+// ConcurrentMaxDefault is a service's bound when none is given.
+const ConcurrentMaxDefault = 32
 
-// Queue gives the messages of one subject of a work queue.
-type Queue interface {
-	// Fetch waits for one message until ctx ends. It survives reconnects and re-creates a consumer that was deleted.
-	Fetch(ctx context.Context) (Delivery, error)
-	// Close stops fetching; the durable consumer stays.
-	Close() error
-}
-
-// Delivery is one message in somebody's hands. Exactly one of Ack, Nak and Term settles it.
-type Delivery interface {
-	Message() Message
-	// Count is how often it has been delivered, 1 at first.
-	Count() int
-	// Ack removes it and waits until the server has done so.
-	Ack(ctx context.Context) error
-	// Nak gives it back, to be delivered again after the pause.
-	Nak(ctx context.Context, pause time.Duration) error
-	// Term removes it for good.
-	Term(ctx context.Context, reason string) error
-	// InProgress renews the ack wait.
-	InProgress(ctx context.Context) error
-}
-
-// Entry is a key with its value.
-type Entry struct {
-	Key      string
-	Value    []byte
-	Revision uint64
-	At       time.Time
-	Deleted  bool
-}
-
-// KV is a bucket of keys with revisions.
-type KV interface {
-	// Get fails with fault.NotFound.
-	Get(ctx context.Context, key string) (Entry, error)
-	// Create stores a key that is not there; fault.Conflict when it is.
-	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	// Update changes a key that has the revision; fault.Conflict when it has another.
-	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	// Delete removes a key that has the revision (0: whichever); fault.Conflict when it has another.
-	Delete(ctx context.Context, key string, revision uint64) error
-	// Keys lists the keys with a prefix.
-	Keys(ctx context.Context, prefix string) ([]string, error)
-	// Watch calls handle for each key with the prefix as it is now, once with nil when that is done, and then for each
-	// change, one at a time, until ctx ends. After a reconnect it goes on without a gap.
-	Watch(ctx context.Context, prefix string, handle func(*Entry)) error
-}
-
-// ObjectInfo describes an object.
-type ObjectInfo struct {
-	Name   string
-	Bytes  int64
-	SHA256 string // lower-case hex
-	At     time.Time
-}
-
-// Objects is a bucket of large values.
-type Objects interface {
-	// Put stores all of r under the name, in place of what was there.
-	Put(ctx context.Context, name string, r io.Reader) (ObjectInfo, error)
-	// Get reads an object; the reader fails with fault.Corrupt at its end when the bytes are not those of the digest.
-	// It fails with fault.NotFound.
-	Get(ctx context.Context, name string) (io.ReadCloser, ObjectInfo, error)
-	// Delete removes an object; one that is not there is no error.
-	Delete(ctx context.Context, name string) error
-	// List describes all objects.
-	List(ctx context.Context) ([]ObjectInfo, error)
-	// Sweep removes what interrupted uploads older than age have left, and tells how many bytes that were.
-	Sweep(ctx context.Context, age time.Duration) (int64, error)
+// Events are called by an adapter from goroutines of its own; they must return soon. Each may be nil.
+type Events struct {
+	// Connected is called when the connection is made, again too.
+	Connected func()
+	// Disconnected is called when it is lost. The error may be nil.
+	Disconnected func(error)
+	// Dropped is called when a subscription is too slow, with what it lost since the last call.
+	Dropped func(subject string, count uint64)
+	// Trouble is called with what went wrong in the background and heals itself, e.g. a consumer deleted by hand.
+	Trouble func(error)
 }
