@@ -9,8 +9,8 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/r1cs"
 )
 
-// writer appends the values of one section to a segment. It implements r1cs.PatternValues. Words that the section shares
-// with its neighbours are merged atomically.
+// writer appends the values of one section to a segment. It implements r1cs.PatternValues. Words that the section
+// shares with its neighbours are merged atomically.
 type writer struct {
 	segment *Segment
 	rows    stream[[rowPlanes]uint64]
