@@ -55,7 +55,7 @@ type flags struct {
 	revisions map[job.Node]uint64
 }
 
-func (f *flags) see(e *bus.Entry) {
+func (f *flags) see(e bus.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e.Key == intakeKey {
@@ -104,7 +104,7 @@ func (s *Store) SetIntake(ctx context.Context, i Intake) error {
 	if err != nil {
 		return fmt.Errorf("write intake flag: %w", err)
 	}
-	s.flags.see(&bus.Entry{Key: intakeKey, Value: data, Revision: revision})
+	s.flags.see(bus.Entry{Key: intakeKey, Value: data, Revision: revision})
 	return nil
 }
 

@@ -37,7 +37,7 @@ func (s *Store) OpenUpload(ctx context.Context, tenant job.Tenant, name string) 
 	if err != nil {
 		return nil, fmt.Errorf("open objects %s: %w", wire.ObjectsIn(tenant), err)
 	}
-	r, _, err := objects.Get(ctx, name)
+	r, _, err := objects.Get(ctx, name, wire.ReferenceBytesMax)
 	if err != nil {
 		return nil, fmt.Errorf("get object %s/%s: %w", wire.ObjectsIn(tenant), name, err)
 	}
@@ -97,7 +97,7 @@ func (s *Store) putObject(ctx context.Context, bucket, name string, data []byte)
 	if err != nil {
 		return job.Object{}, fmt.Errorf("open objects %s: %w", bucket, err)
 	}
-	if _, err := objects.Put(ctx, name, bytes.NewReader(data)); err != nil {
+	if _, err := objects.Put(ctx, name, bytes.NewReader(data), nil); err != nil {
 		return job.Object{}, fmt.Errorf("put object %s/%s: %w", bucket, name, err)
 	}
 	sum := sha256.Sum256(data)
@@ -109,7 +109,7 @@ func (s *Store) readObject(ctx context.Context, bucket string, o job.Object, byt
 	if err != nil {
 		return nil, fmt.Errorf("open objects %s: %w", bucket, err)
 	}
-	r, _, err := objects.Get(ctx, o.Name)
+	r, _, err := objects.Get(ctx, o.Name, bytesMax)
 	if err != nil {
 		return nil, fmt.Errorf("get object %s/%s: %w", bucket, o.Name, err)
 	}

@@ -29,9 +29,10 @@ type Store struct {
 	kv   bus.KV
 	log  zerolog.Logger
 	view *view
-	stop func()
-	// following are the goroutines that watch buckets.
-	following sync.WaitGroup
+	// stops end the watches of buckets.
+	stops []func()
+	// updating keeps two changes of one record from getting into each other's way.
+	updating [64]sync.Mutex
 
 	flags flags
 	// Keys without a record at the last sweep, by their revision.
@@ -52,15 +53,14 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", wire.BucketNodes, err)
 	}
-	followCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{cfg: cfg, bus: b, kv: kv, log: log, view: newView(), looseKeys: map[string]uint64{}, stop: stop}
+	s := &Store{cfg: cfg, bus: b, kv: kv, log: log, view: newView(), looseKeys: map[string]uint64{}}
 	s.flags.kv = nodes
 	for _, f := range []struct {
 		bucket, prefix string
 		kv             bus.KV
-		see            func(*bus.Entry)
+		see            func(bus.Entry)
 	}{{wire.BucketJobs, wire.JobKeyPrefix, kv, s.see}, {wire.BucketNodes, "", nodes, s.flags.see}} {
-		if err := s.follow(ctx, followCtx, f.kv, f.prefix, f.see); err != nil {
+		if err := s.follow(ctx, f.kv, f.prefix, f.see); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("follow bucket %s: %w", f.bucket, err)
 		}
@@ -68,44 +68,17 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 	return s, nil
 }
 
-// follow watches a bucket in the background until Close; it returns when the present values were seen, or ctx ends.
-func (s *Store) follow(ctx, followCtx context.Context, kv bus.KV, prefix string, see func(*bus.Entry)) error {
-	caughtUp, ended := make(chan struct{}), make(chan error, 1)
-	s.following.Go(func() {
-		first := true
-		for {
-			err := kv.Watch(followCtx, prefix, func(e *bus.Entry) {
-				switch {
-				case e != nil:
-					see(e)
-				case first:
-					first = false
-					close(caughtUp)
-				}
-			})
-			if followCtx.Err() != nil {
-				return
-			}
-			if first {
-				ended <- err
-				return
-			}
-			s.log.Warn().Err(err).Str("prefix", prefix).Msg("watch of a bucket ended, starting again")
-			select {
-			case <-followCtx.Done():
-				return
-			case <-time.After(time.Second):
-			}
-		}
-	})
+// follow watches a bucket until Close; it returns when the present values were seen, or ctx ends.
+func (s *Store) follow(ctx context.Context, kv bus.KV, prefix string, see func(bus.Entry)) error {
+	caughtUp := make(chan struct{})
+	stop, err := kv.Watch(context.WithoutCancel(ctx), prefix, see, func() { close(caughtUp) })
+	if err != nil {
+		return err
+	}
+	s.stops = append(s.stops, stop)
 	select {
 	case <-caughtUp:
 		return nil
-	case err := <-ended:
-		if err == nil {
-			err = fault.New(fault.Transient, "watch ended")
-		}
-		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -113,12 +86,13 @@ func (s *Store) follow(ctx, followCtx context.Context, kv bus.KV, prefix string,
 
 // Close stops following.
 func (s *Store) Close() {
-	s.stop()
-	s.following.Wait()
+	for _, stop := range s.stops {
+		stop()
+	}
 }
 
 // see takes one entry of the bucket.
-func (s *Store) see(e *bus.Entry) {
+func (s *Store) see(e bus.Entry) {
 	id := job.ID(strings.TrimPrefix(e.Key, wire.JobKeyPrefix))
 	if e.Deleted {
 		s.view.drop(id, e.Revision, false, time.Now())
@@ -156,6 +130,9 @@ func (s *Store) Fetch(ctx context.Context, id job.ID) (Job, error) {
 // somebody else was faster, so it must decide from what it gets. Its error is returned as it is, with the record that
 // it was about. Only the leader may call it.
 func (s *Store) Update(ctx context.Context, id job.ID, change func(*job.Record) error) (Job, error) {
+	turn := &s.updating[slot(id)]
+	turn.Lock()
+	defer turn.Unlock()
 	current, ok := s.view.get(id)
 	for range conflictsMax {
 		if !ok {
@@ -187,6 +164,14 @@ func (s *Store) Update(ctx context.Context, id job.ID, change func(*job.Record) 
 		ok = false
 	}
 	return Job{}, fault.New(fault.Transient, "write record of job %s: changed by others %d times", id, conflictsMax)
+}
+
+// slot spreads jobs over the locks; the end of an id is random.
+func slot(id job.ID) int {
+	if len(id) < 2 {
+		return 0
+	}
+	return (int(id[len(id)-1]) + 31*int(id[len(id)-2])) % 64
 }
 
 func (s *Store) swap(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {

@@ -182,11 +182,11 @@ func (s *Store) sweepObjects(
 	if err != nil {
 		return 0, fmt.Errorf("list objects %s: %w", bucket, err)
 	}
-	if _, err := objects.Sweep(ctx, age); err != nil {
+	if _, err := objects.Sweep(ctx, now.Add(-age)); err != nil {
 		return 0, fmt.Errorf("sweep interrupted uploads of %s: %w", bucket, err)
 	}
 	for _, o := range list {
-		if now.Sub(o.At) < age || n == sweepMax || wanted(o.Name) {
+		if now.Sub(o.Modified) < age || n == sweepMax || wanted(o.Name) {
 			continue
 		}
 		if err := s.dropObject(ctx, bucket, o.Name); err != nil {
