@@ -2,12 +2,12 @@
 //
 //	--set section.key=value  >  PROOFRACK_SECTION_KEY  >  the role's TOML file  >  the default in the struct
 //
-// The struct is the schema. A nested struct is a table, a field is a key; its name is the field's in snake_case, or that
-// of a `toml:"name"` tag ("-" leaves a field out), and its meaning stands in a `doc:"..."` tag, which the example file
-// and its tests demand. An embedded struct without a tag adds its keys to the table it stands in. Values are strings,
-// booleans, numbers, durations (time.Duration: "30s", "1h30m", "7d"), whatever implements encoding.TextUnmarshaler
-// (bytesize.Bytes: "64GiB"), and lists and string-keyed maps of these. Anything else is a mistake of the program and
-// panics.
+// The struct is the schema. A nested struct is a table, a field is a key; its name is the field's in snake_case, or
+// that of a `toml:"name"` tag ("-" leaves a field out), and its meaning stands in a `doc:"..."` tag, which the example
+// file and its tests demand. An embedded struct without a tag adds its keys to the table it stands in. Values are
+// strings, booleans, numbers, durations (time.Duration: "30s", "1h30m", "7d"), whatever implements
+// encoding.TextUnmarshaler (bytesize.Bytes: "64GiB"), and lists and string-keyed maps of these. Anything else is a
+// mistake of the program and panics.
 //
 //	in the file        urls = ["nats://a:4222", "nats://b:4222"]     budget = { gpu0 = "20GiB" }
 //	elsewhere          PROOFRACK_NATS_URLS=nats://a:4222,nats://b:4222    --set device.budget=gpu0=20GiB,gpu1=8GiB

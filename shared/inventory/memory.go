@@ -12,7 +12,7 @@ import (
 // Margin is the memory left to everything that no book knows: the kernel, the runtime, other programs.
 type Margin struct {
 	Percent int            `doc:"Percent of memory left to what is not booked, 0 to 90."`
-	Fixed   bytesize.Bytes `doc:"Memory left to what is not booked, besides the percentage; at most an eighth of all is taken for it."`
+	Fixed   bytesize.Bytes `doc:"As percent, in bytes, and besides it; at most an eighth."`
 }
 
 // DefaultMargin is 5 % and 512 MiB.
@@ -82,8 +82,8 @@ func (h *Host) Memory(margin Margin) (Memory, error) {
 	return m, nil
 }
 
-// limit reads a limit of bytes; bytesize.Max is none. The first layout says "none" by the largest number of whole pages,
-// which is beyond every amount we know.
+// limit reads a limit of bytes; bytesize.Max is none. The first layout says "none" by the largest number of whole
+// pages, which is beyond every amount we know.
 func (h *Host) limit(file string) (bytesize.Bytes, error) {
 	text, err := h.read(file)
 	if absent(err) || err == nil && text == "max" {

@@ -80,8 +80,6 @@ func (h *Host) Resident(pid int) (Resident, error) {
 	anonymous, _ := kilobytes(text, "RssAnon")
 	files, _ := kilobytes(text, "RssFile")
 	shared, _ := kilobytes(text, "RssShmem")
-	const KiB = bytesize.KiB
-	return Resident{
-		bytesize.Bytes(total) * KiB, bytesize.Bytes(anonymous) * KiB, bytesize.Bytes(files) * KiB, bytesize.Bytes(shared) * KiB,
-	}, nil
+	bytes := func(kilobytes uint64) bytesize.Bytes { return bytesize.Bytes(kilobytes) * bytesize.KiB }
+	return Resident{bytes(total), bytes(anonymous), bytes(files), bytes(shared)}, nil
 }

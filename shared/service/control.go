@@ -69,7 +69,7 @@ func (c *Control) HandingBack() <-chan struct{} { return c.levels[HandBack-1] }
 // killed is closed when the service's context ends.
 func (c *Control) killed() <-chan struct{} { return c.levels[Kill-1] }
 
-// Stop raises the level; a lower or equal one changes nothing. The reason is for people: "SIGTERM", "drain by operator".
+// Stop raises the level; a lower or equal one changes nothing. The reason is for people: "SIGTERM", "drain by order".
 func (c *Control) Stop(level Level, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// Config bounds the waits of a Group.
+// Config bounds the waits of a Group. The init system has to wait longer than the last three together.
 type Config struct {
-	StartWithin    time.Duration `doc:"How long one service may take to become ready at start."`
-	DrainWithin    time.Duration `doc:"How long running work may take to finish after the first SIGTERM; then it is handed back. The init system has to wait longer than this and hand_back_within together."`
-	HandBackWithin time.Duration `doc:"How long handing running work back may take, after a second SIGTERM or SIGUSR1; then the process ends."`
-	KillWithin     time.Duration `doc:"How long to wait for services whose contexts have ended before they are left behind."`
+	StartWithin    time.Duration `doc:"Longest time for one service to become ready."`
+	DrainWithin    time.Duration `doc:"Longest time for running work to finish after SIGTERM; the rest is handed back."`
+	HandBackWithin time.Duration `doc:"Longest time for handing running work back; then the process ends."`
+	KillWithin     time.Duration `doc:"Longest wait for services that ignore the end of their contexts."`
 }
 
 // DefaultConfig is enough for a 32 GiB partition on a slow device to finish.
@@ -274,41 +274,55 @@ func unasked(r *running) error {
 	return fmt.Errorf("service %s: %w", r.Name, r.err)
 }
 
-// stop asks the services to end, last started first, and waits for each.
+// stop asks the services to end, last started first, and waits for each. A service hears Drain and HandBack only when
+// it is its turn, for it may be what the ones after it need to finish; Kill reaches all.
 func (g *Group) stop() error {
-	var watchers sync.WaitGroup
+	var watcher sync.WaitGroup
 	all := make(chan struct{})
-	for _, level := range []Level{HandBack, Kill} { // these reach all at once
-		watchers.Go(func() {
-			select {
-			case <-g.control.levels[level-1]:
-				_, reason := g.control.Level()
-				for _, r := range g.started {
-					r.control.Stop(level, reason)
-				}
-			case <-all:
+	watcher.Go(func() {
+		select {
+		case <-g.control.killed():
+			_, reason := g.control.Level()
+			for _, r := range g.started {
+				r.control.Stop(Kill, reason)
 			}
-		})
-	}
-	defer watchers.Wait()
+		case <-all:
+		}
+	})
+	defer watcher.Wait()
 	defer close(all)
 	var errs []error
 	for _, r := range slices.Backward(g.started) {
-		_, reason := g.control.Level()
 		alreadyEnded := r.hasEnded()
-		r.control.Stop(Drain, reason)
-		select {
-		case <-r.done:
-			g.log.Info().Str("service", r.Name).Msg("service stopped")
-		case <-g.left:
+		if !g.stopOne(r) {
 			errs = append(errs, fault.New(fault.Internal, "service %s did not stop in time and was left behind", r.Name))
 			continue
 		}
+		g.log.Info().Str("service", r.Name).Msg("service stopped")
 		if r.err != nil && !alreadyEnded && fault.KindOf(r.err) != fault.Cancelled {
 			errs = append(errs, fmt.Errorf("stop service %s: %w", r.Name, r.err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// stopOne passes the group's level on to a service, as it rises, until the service has ended or is left behind.
+func (g *Group) stopOne(r *running) (ended bool) {
+	for {
+		level, reason := g.control.Level()
+		r.control.Stop(level, reason)
+		var rises <-chan struct{}
+		if level < Kill {
+			rises = g.control.levels[level]
+		}
+		select {
+		case <-r.done:
+			return true
+		case <-rises:
+		case <-g.left:
+			return r.hasEnded()
+		}
+	}
 }
 
 func (r *running) hasEnded() bool {

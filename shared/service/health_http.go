@@ -12,9 +12,9 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// HTTPConfig says where a process answers over HTTP.
+// HTTPConfig says where a process answers over HTTP: on loopback, or on a network of the rack's own.
 type HTTPConfig struct {
-	Listen string `doc:"Address and port for /livez and /readyz, as in 127.0.0.1:9464; port 0 takes a free one, an empty text turns it off. There is no access control: keep it on loopback or on a network of the rack's own."`
+	Listen string `doc:"Address:port of /livez and /readyz; port 0 is a free one, \"\" is off. No access control!"`
 }
 
 // DefaultHTTPConfig listens on a free port of loopback.

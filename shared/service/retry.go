@@ -12,9 +12,9 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// RetryConfig bounds and paces a Retry.
+// RetryConfig bounds and paces a Retry. Each wait is drawn from a half to one and a half of what it says.
 type RetryConfig struct {
-	FirstWait time.Duration `doc:"Wait after the first failed try, about: each wait is drawn from half to one and a half of it. It doubles with each try."`
+	FirstWait time.Duration `doc:"Wait after the first failed try; it doubles with each."`
 	MaxWait   time.Duration `doc:"Longest wait between two tries."`
 	Within    time.Duration `doc:"How long to go on trying; 0 is until the process stops."`
 	LogEvery  time.Duration `doc:"At most one log line about failed tries in this time."`
@@ -76,7 +76,8 @@ func Retry[T any](ctx context.Context, config RetryConfig, log zerolog.Logger, w
 		}
 		return out, nil
 	case ctx.Err() != nil:
-		return out, fault.As(fault.Cancelled, fmt.Errorf("%s: %w after %d tries, last: %w", what, context.Cause(ctx), tries, last))
+		return out, fault.As(fault.Cancelled,
+			fmt.Errorf("%s: %w after %d tries, last: %w", what, context.Cause(ctx), tries, last))
 	case tries > 1:
 		return out, fmt.Errorf("%s: gave up after %d tries in %s: %w",
 			what, tries, time.Since(begun).Round(time.Millisecond), last)

@@ -180,8 +180,8 @@ func (m *Monitor) apply(p poll) {
 			w = &watched{works: worksToHealthy, Device: Device{Healthy: true}}
 			m.devices[key] = w
 			if r.Err == nil {
-				m.log.Info().Str(telemetry.KeyGPUID, r.Device.UUID).Str("name", r.Device.Name).Int("numa", r.Device.NUMANode).
-					Str("memory", r.Device.Memory.String()).Msg("GPU found")
+				m.log.Info().Str(telemetry.KeyGPUID, r.Device.UUID).Str("name", r.Device.Name).
+					Int("numa", r.Device.NUMANode).Str("memory", r.Device.Memory.String()).Msg("GPU found")
 			}
 		}
 		seen[key] = true
@@ -206,7 +206,7 @@ func (m *Monitor) keyOf(d Device) string {
 		return d.UUID
 	}
 	for key, w := range m.devices {
-		if w.Index == d.Index {
+		if w.Index == d.Index && !w.MIG && !d.MIG {
 			return key
 		}
 	}
@@ -240,7 +240,8 @@ func (m *Monitor) judge(w *watched, err error, lost bool) {
 	w.works, w.fails, w.Reason = 0, w.fails+1, err.Error()
 	if w.Healthy && (lost || w.fails >= failsToUnhealthy) {
 		w.Healthy = false
-		m.log.Error().Str(telemetry.KeyGPUID, w.UUID).Int("index", w.Index).Err(err).Msg("GPU is unhealthy, it takes no new work")
+		m.log.Error().Str(telemetry.KeyGPUID, w.UUID).Int("index", w.Index).Err(err).
+			Msg("GPU is unhealthy, it takes no new work")
 	}
 }
 
