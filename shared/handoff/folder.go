@@ -14,6 +14,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -116,27 +117,15 @@ func (f *folder) trusts(uid, gid uint32) bool {
 	return int(uid) == os.Geteuid() || f.group >= 0 && int(gid) == f.group
 }
 
-// findOut learns the kind of file system and its page size. Files of a tmpfs with huge pages report the huge page as
-// their block size.
+// findOut learns the kind of file system and its page size.
 func (f *folder) findOut() error {
-	var fsStat unix.Statfs_t
-	if err := unix.Fstatfs(int(f.seg.Fd()), &fsStat); err != nil {
-		return fmt.Errorf("look at file system of spill folder %s: %w", f.path, err)
-	}
-	f.kind = Disk
-	switch int64(fsStat.Type) {
-	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.HUGETLBFS_MAGIC:
-		f.kind = SHM
-	}
-	f.pageBytes = int64(os.Getpagesize())
-	fd, err := unix.Openat(int(f.seg.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	facts, err := inventory.NewHost().Folder(f.path)
 	if err != nil {
-		return nil //nolint:nilerr // no anonymous files here (or no room): the page size is that of the machine
+		return fmt.Errorf("look at spill folder: %w", err)
 	}
-	defer unix.Close(fd)
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err == nil && f.kind == SHM && stat.Blksize > f.pageBytes {
-		f.pageBytes = min(stat.Blksize, pageBytesMax)
+	f.kind, f.pageBytes = Disk, int64(os.Getpagesize())
+	if facts.Kind == "tmpfs" || facts.Kind == "hugetlbfs" {
+		f.kind, f.pageBytes = SHM, min(int64(facts.PageSize), pageBytesMax)
 	}
 	return nil
 }

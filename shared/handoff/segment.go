@@ -15,6 +15,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -154,7 +155,7 @@ func FromFile(file *os.File, want Want) (*Segment, error) {
 }
 
 func fromFile(file *os.File, want Want) (*Segment, error) {
-	boot, err := BootID()
+	boot, err := inventory.NewHost().BootID()
 	if err != nil {
 		return nil, err
 	}

@@ -126,9 +126,9 @@ func (s *Spill) sweepPool(f *folder, report *SweepReport) error {
 	return all
 }
 
-// Remove unlinks whatever an attempt has in the spill folders, unless a process holds it: then it is ErrBusy. It is
-// called when the attempt is known to be over.
-func (s *Spill) Remove(a job.Attempt) error {
+// Reclaim gives back whatever an attempt has in the spill folders: finished files go to the pool, others are unlinked.
+// It is called when the attempt is known to be over. ErrBusy: a process holds it, nothing of that is free.
+func (s *Spill) Reclaim(a job.Attempt) error {
 	if err := checkAttempt(a); err != nil {
 		return err
 	}
@@ -138,17 +138,33 @@ func (s *Spill) Remove(a job.Attempt) error {
 			return err
 		}
 		for _, name := range names {
-			if whose, _, ok := attemptOf(name); !ok || whose != a {
+			whose, suffix, ok := attemptOf(name)
+			if !ok || whose != a {
 				continue
 			}
-			if err := f.removeIdle(f.seg, name); errors.Is(err, errHeld) {
-				return fault.As(fault.Conflict, fmt.Errorf("remove segment %s: %w", a, ErrBusy))
-			} else if err != nil && !errors.Is(err, ErrRefused) {
-				return fmt.Errorf("remove segment %s: %w", a, err)
+			err := f.reclaim(name, suffix)
+			if errors.Is(err, errHeld) {
+				return fault.As(fault.Conflict, fmt.Errorf("reclaim segment %s: %w", a, ErrBusy))
+			}
+			if err != nil && !errors.Is(err, ErrRefused) {
+				return fmt.Errorf("reclaim segment %s: %w", a, err)
 			}
 		}
 	}
 	return nil
+}
+
+func (f *folder) reclaim(name, suffix string) error {
+	file, stat, err := openAt(f.seg, name, unix.O_RDONLY)
+	if err != nil || f.checkOwner(&stat) != nil || suffix == tmpSuffix || stat.Blocks*512 < stat.Size {
+		return errors.Join(f.removeIdle(f.seg, name), closeIfOpen(file))
+	}
+	err = lock(file, unix.LOCK_EX)
+	if err == nil {
+		f.void(file, name)
+		err = f.toPool(file, name, stat.Size)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // Lookup reads the header of an attempt's segment and tells where it lies, without waiting and without mapping.
