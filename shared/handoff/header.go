@@ -173,6 +173,11 @@ func decodeHeader(page []byte) (*Header, error) {
 		h.FileBytes > bodyBytesMax+2*pageBytesMax || le.Uint32(page[offEdge:]) != edgeBytes {
 		return nil, refuse("body of %d bytes in a file of %d", h.BodyBytes, h.FileBytes)
 	}
+	again := make([]byte, HeaderBytes)
+	h.encodeHead(again)
+	if !bytes.Equal(again[:headEnd], page[:headEnd]) {
+		return nil, refuse("header with bytes that mean nothing")
+	}
 	return h, h.decodeState(page)
 }
 

@@ -263,7 +263,8 @@ func (s *Segment) Kind() Kind {
 // FileBytes is the space that it takes.
 func (s *Segment) FileBytes() bytesize.Bytes { return bytesize.Bytes(s.header.FileBytes) }
 
-// Memory is the body, page-aligned and read-only: a store into it ends the process. It is nil once the segment is closed.
+// Memory is the body, page-aligned and read-only: a store into it ends the process. It is nil once the segment is
+// closed.
 func (s *Segment) Memory() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

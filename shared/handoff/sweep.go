@@ -34,8 +34,8 @@ type SweepReport struct {
 }
 
 // Sweep removes the segments of attempts that are not wanted and that no process holds, those of an earlier boot, and
-// free ones that lay idle. It asks wanted about each attempt after it has listed the files, so an attempt that is booked
-// before its segment is made is safe. Errors of single files do not end it; they are joined.
+// free ones that lay idle. It asks wanted about each attempt after it has listed the files, so an attempt that is
+// booked before its segment is made is safe. Errors of single files do not end it; they are joined.
 func (s *Spill) Sweep(ctx context.Context, wanted func(job.Attempt) bool) (SweepReport, error) {
 	var report SweepReport
 	var all error
