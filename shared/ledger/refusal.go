@@ -151,9 +151,8 @@ func (b *NodeBook) need(r *Reservation) Amounts {
 }
 
 func (b *NodeBook) asset(key AssetKey) AssetEntry {
-	i, found := slices.BinarySearchFunc(b.Assets, key, func(a AssetEntry, k AssetKey) int { return compareKeys(a.Key(), k) })
-	if !found {
-		return AssetEntry{}
+	if a := b.assetAt(key); a != nil {
+		return *a
 	}
-	return b.Assets[i]
+	return AssetEntry{}
 }

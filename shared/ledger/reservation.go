@@ -152,7 +152,8 @@ func (d *Declaration) Check() error {
 	case !instanceName.MatchString(d.Instance):
 		return fault.New(fault.Invalid, "declare %s: instance %.80q is illegal", d.Node, d.Instance)
 	case len(d.Holdings) > EntriesMax:
-		return fault.New(fault.Invalid, "declare %s: %d holdings are over the limit of %d", d.Node, len(d.Holdings), EntriesMax)
+		return fault.New(fault.Invalid, "declare %s: %d holdings are over the limit of %d",
+			d.Node, len(d.Holdings), EntriesMax)
 	case d.Seq > TermMax:
 		return fault.New(fault.Invalid, "declare %s: sequence %d", d.Node, d.Seq)
 	}
