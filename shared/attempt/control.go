@@ -1,0 +1,50 @@
+package attempt
+
+import (
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Obey follows the coordinator's orders for this node until stop is called. Orders of other kinds than
+// cancel, drain and undrain go to other, which may be nil.
+func (w *Worker) Obey(other func(*wire.Control)) (stop func(), err error) {
+	return w.Bus.Subscribe(wire.ControlSubject(w.Node), func(m bus.Message) {
+		var order wire.Control
+		if err := wire.Decode(m.Data, &order); err != nil {
+			w.Log.Warn().Err(err).Msg("order was not understood")
+			return
+		}
+		if order.Node != w.Node {
+			w.Log.Warn().Str("node", string(order.Node)).Msg("order is for another node")
+			return
+		}
+		switch order.Kind {
+		case wire.ControlCancel:
+			if w.Board.Cancel(*order.Attempt, ErrCancelled) {
+				w.Log.Info().Stringer("attempt", *order.Attempt).Str("reason", order.Reason).Msg("attempt cancelled")
+			}
+		case wire.ControlDrain:
+			w.Log.Info().Str("reason", order.Reason).Msg("drain ordered")
+			w.Gate.Set(GateDrain, "draining: "+order.Reason)
+		case wire.ControlUndrain:
+			w.Log.Info().Msg("drain ended")
+			w.Gate.Set(GateDrain, "")
+		default:
+			if other != nil {
+				other(&order)
+			}
+		}
+	})
+}
+
+// State is what beats say of the worker, with the reason.
+func (w *Worker) State() (state, reason string) {
+	reason = w.Gate.Reasons()
+	switch {
+	case reason == "":
+		return wire.StateReady, ""
+	case w.Gate.Has(GateDrain):
+		return wire.StateDraining, reason
+	}
+	return wire.StateNotReady, reason
+}

@@ -1,0 +1,250 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proofrack/proofrack/shared/agent"
+	"github.com/proofrack/proofrack/shared/attempt"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/handoff"
+	"github.com/proofrack/proofrack/shared/hook"
+	"github.com/proofrack/proofrack/shared/inventory"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Host is one worker process's hold on its host.
+type Host struct {
+	// Worker is what loops run on.
+	attempt.Worker
+
+	Spill    *handoff.Spill
+	Book     *agent.Book
+	Points   *hook.Points
+	Instance string
+
+	config Config
+	facts  *inventory.Host
+	agent  atomic.Pointer[agent.Agent]
+	kill   context.CancelFunc // ends the outbox
+}
+
+// Open opens everything. It waits for the bus and its buckets until ctx ends. Errors: kind Invalid for a configuration
+// that cannot work; the context's.
+func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, err error) {
+	h := &Host{config: config, facts: facts, Instance: uuid.NewString(), kill: func() {}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	if h.Points, err = hook.Parse(config.Test.Folder, config.Test.Hooks); err != nil {
+		return nil, err
+	}
+	if h.Spill, err = handoff.New(config.Spill.handoff(h.Points)); err != nil {
+		return nil, err
+	}
+	h.Book, err = agent.OpenBook(agent.BookConfig{
+		Path: config.Spill.Path, Group: config.Spill.Group, Instance: h.Instance, Role: config.Role,
+		Capacity: h.Capacity, Segments: h.Spill,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b, err := config.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	life, kill := context.WithCancel(context.WithoutCancel(ctx))
+	h.kill = kill
+	h.Worker = attempt.Worker{
+		Config: config.Worker, Bus: b, Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke),
+		Outbox: attempt.NewOutbox(life, b, config.Worker, config.Log),
+		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log,
+	}
+	records, err := Wait(ctx, h, "records of jobs", func(ctx context.Context) (bus.KV, error) {
+		return b.KV(ctx, wire.BucketJobs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Fences = attempt.NewFences(records, config.Worker.SettleMax)
+	return h, nil
+}
+
+// Wait asks for something of the bus until it is there or ctx ends.
+func Wait[T any](ctx context.Context, h *Host, what string, ask func(context.Context) (T, error)) (T, error) {
+	pause := h.config.Worker.RetryMin
+	for tries := 0; ; tries++ {
+		got, err := ask(ctx)
+		if err == nil {
+			return got, nil
+		}
+		if kind := fault.KindOf(err); kind == fault.Invalid || ctx.Err() != nil {
+			return got, fmt.Errorf("open %s: %w", what, err)
+		}
+		if tries == 0 {
+			h.config.Log.Warn().Err(err).Str("what", what).Msg("waiting for the bus to be set up")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, h.config.Worker.RetryMax)
+	}
+}
+
+// Poke has a beat sent soon.
+func (h *Host) Poke() {
+	if a := h.agent.Load(); a != nil {
+		a.Poke()
+	}
+}
+
+// Run beats, obeys orders and serves until serve returns and all outcomes are sent. describe completes beats; other gets
+// the orders that are not about attempts and draining.
+func (h *Host) Run(
+	ctx context.Context, c *service.Control, describe func(*wire.Beat), other func(*wire.Control),
+	serve func(context.Context) error,
+) error {
+	speaker, err := agent.New(agent.Config{
+		Node: h.Node, Build: h.Build, Book: h.Book, Spill: h.Spill, Describe: h.describe(c, describe), Publish: h.publish,
+		Current: h.current, Heartbeat: h.Config.Heartbeat, SweepEvery: h.config.Spill.SweepEvery,
+		LockEvery: min(time.Second, h.Config.Heartbeat), Logger: h.Log,
+	})
+	if err != nil {
+		return err
+	}
+	h.agent.Store(speaker)
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := speaker.Run(beating); err != nil {
+			h.Log.Error().Err(err).Msg("agent ended")
+		}
+	})
+	defer func() { stop(); wg.Wait() }()
+	quiet, err := h.Obey(other)
+	if err != nil {
+		return fmt.Errorf("listen for orders: %w", err)
+	}
+	defer quiet()
+	err = serve(ctx)
+	h.empty(ctx, c)
+	return err
+}
+
+// empty waits until the outbox is empty: as long as nobody is in a hurry, then not much longer.
+func (h *Host) empty(ctx context.Context, c *service.Control) {
+	done := make(chan struct{})
+	go func() { h.Outbox.Wait(); close(done) }()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	case <-c.HandingBack():
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		case <-time.After(h.Config.SettleMax):
+		}
+	}
+	h.kill()
+	<-done
+}
+
+func (h *Host) describe(c *service.Control, complete func(*wire.Beat)) func() wire.Beat {
+	return func() wire.Beat {
+		var b wire.Beat
+		b.State, b.Reason = h.State()
+		if level, why := c.Level(); level > 0 {
+			b.State, b.Reason = wire.StateDraining, "stopping: "+why
+		}
+		b.Running = h.Board.Running()
+		complete(&b)
+		return b
+	}
+}
+
+func (h *Host) publish(ctx context.Context, beat *wire.Beat) error {
+	data, err := wire.Encode(beat)
+	if err != nil {
+		return err
+	}
+	return h.Bus.Send(ctx, bus.Message{Subject: wire.BeatSubject(h.Node), Data: data})
+}
+
+// current tells whether an attempt's fence is still the record's.
+func (h *Host) current(ctx context.Context, a job.Attempt) (bool, error) {
+	err := h.Fences.Check(ctx, a)
+	if fault.KindOf(err) == fault.Lost {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Capacity is what may be booked on the host, by pool.
+func (h *Host) Capacity() (ledger.Amounts, error) {
+	memory, err := h.facts.Memory(h.config.Memory.Margin)
+	if err != nil {
+		return nil, fmt.Errorf("capacity: %w", errPool(err))
+	}
+	capacity := ledger.Amounts{ledger.PoolRAM: least(memory.Budget, h.config.Memory.RAMMax)}
+	capacity[ledger.PoolPinned] = capacity[ledger.PoolRAM]
+	usage, err := h.Spill.Usage()
+	if err != nil {
+		return nil, fmt.Errorf("capacity: %w", errPool(err))
+	}
+	for _, u := range usage {
+		pool, bound := ledger.PoolSHM, h.config.Memory.SHMMax
+		if u.Kind == handoff.Disk {
+			pool, bound = ledger.PoolDisk, 0
+		}
+		capacity[pool] = least(max(0, u.CapacityBytes-u.ForeignBytes), bound)
+	}
+	devices, err := h.Devices()
+	if err != nil {
+		return nil, fmt.Errorf("capacity: %w", errPool(err))
+	}
+	for _, d := range devices {
+		if d.Memory > 0 {
+			capacity[ledger.PoolVRAM(d.Device)] = d.Memory
+		}
+	}
+	return capacity, nil
+}
+
+func least(there, bound bytesize.Bytes) bytesize.Bytes {
+	if bound > 0 {
+		return min(there, bound)
+	}
+	return there
+}
+
+// Close closes everything that was opened; what is still booked counts as a dead worker's from then on.
+func (h *Host) Close() error {
+	var errs []error
+	h.kill()
+	if h.Bus != nil {
+		h.Bus.Close()
+	}
+	if h.Book != nil {
+		errs = append(errs, h.Book.Close())
+	}
+	if h.Spill != nil {
+		errs = append(errs, h.Spill.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,140 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/shared/config"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
+)
+
+// Exit codes of a worker program.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// Program is what a worker program adds to what both have.
+type Program struct {
+	// Name is the program's, Title heads its example configuration.
+	Name, Title string
+	// Config points to the configuration, which holds the defaults.
+	Config any
+	// Logs gives what was loaded about logs; Set is told logger and build, once all is loaded.
+	Logs func() telemetry.LogConfig
+	Set  func(log zerolog.Logger, build string)
+	// Flags adds flags of its own; they give assignments as --set does.
+	Flags func(flags *flag.FlagSet, assign func(assignment string))
+	Run   func(context.Context) error
+}
+
+// list is a flag that may be given again and again.
+type list struct{ values *[]string }
+
+func (l list) String() string         { return "" }
+func (l list) Set(value string) error { *l.values = append(*l.values, value); return nil }
+
+// flagSet has the flags of package config.
+type flagSet struct{ *flag.FlagSet }
+
+func (f flagSet) StringArrayVar(p *[]string, name string, _ []string, usage string) { f.Var(list{p}, name, usage) }
+
+// Main is the program from its arguments to its exit code.
+func (p *Program) Main(args []string, environ []string, out, errs io.Writer) int {
+	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	flags.SetOutput(errs)
+	flags.Usage = func() {
+		fmt.Fprintf(errs, "usage: %s [flags]\n       %s [flags] config print|example\n", p.Name, p.Name) //nolint:errcheck // nobody else to tell
+		flags.PrintDefaults()
+	}
+	sources := config.Sources{Environ: environ}
+	sources.Bind(flagSet{flags})
+	if p.Flags != nil {
+		p.Flags(flags, func(assignment string) { sources.Set = append(sources.Set, assignment) })
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return ExitOK
+	case err != nil:
+		return ExitUsage
+	}
+	do, err := p.verb(flags.Args(), out)
+	if err == nil && do == nil {
+		return ExitOK
+	}
+	var table *config.Table
+	if err == nil {
+		table, err = config.Load(p.Config, sources)
+	}
+	if err == nil {
+		err = do(table)
+	}
+	switch {
+	case err == nil:
+		return ExitOK
+	case !errors.Is(err, errRun):
+		fmt.Fprintf(errs, "%s: %v\n", p.Name, err) //nolint:errcheck // nobody else to tell
+		if fault.KindOf(err) == fault.Internal {
+			return ExitFailed
+		}
+		return ExitUsage
+	}
+	return p.run(errs)
+}
+
+// errRun says that the program is to run.
+var errRun = errors.New("run")
+
+// verb gives what to do with a loaded configuration; nothing when all is done already.
+func (p *Program) verb(args []string, out io.Writer) (func(*config.Table) error, error) {
+	switch {
+	case len(args) == 0:
+		return func(*config.Table) error { return errRun }, nil
+	case len(args) == 2 && args[0] == "config" && args[1] == "print":
+		return func(t *config.Table) error { return t.Print(out) }, nil
+	case len(args) == 2 && args[0] == "config" && args[1] == "example":
+		_, err := io.WriteString(out, config.Example(p.Title, p.Config))
+		return nil, err
+	}
+	return nil, fault.New(fault.Invalid, "unknown arguments %q: see --help", args)
+}
+
+func (p *Program) run(errs io.Writer) int {
+	log := telemetry.NewLogger(p.Logs(), errs, time.Now)
+	p.Set(log, Build())
+	ctx, stop := service.Notify(context.Background(), log)
+	defer stop()
+	log.Info().Str("build", Build()).Int("pid", os.Getpid()).Msg(p.Name + " starts")
+	if err := p.Run(ctx); err != nil {
+		log.Error().Err(err).Msg(p.Name + " ended with an error")
+		return ExitFailed
+	}
+	log.Info().Msg(p.Name + " ends")
+	return ExitOK
+}
+
+// Build names this program's build.
+func Build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	build := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			build += "+" + s.Value[:12]
+		}
+	}
+	return build
+}
