@@ -7,7 +7,8 @@ import (
 )
 
 // judge counts faults that a device is blamed for. One that repeats them is put in quarantine; when most devices have
-// them at once, parameters or a driver are wrong rather than the devices, and everything stops instead.
+// them at once, parameters or a driver are wrong rather than the devices, and everything stops instead. One partition
+// alone puts no device in quarantine, one job alone stops nothing.
 func (c *Core) judge(r *run, e Ended) {
 	d := r.device
 	switch {
@@ -15,12 +16,18 @@ func (c *Core) judge(r *run, e Ended) {
 		d.bad = 0
 		c.unhalt()
 	case e.Outcome == job.OutcomeFailed && e.BlameDevice:
-		d.bad++
-		d.badAt, d.badJob = c.now, e.Attempt.Job
+		part := job.Attempt{Job: e.Attempt.Job, Partition: e.Attempt.Partition}
+		if d.bad == 0 {
+			d.badParts = 0
+		}
+		if d.bad++; d.badPart != part || d.badParts == 0 {
+			d.badParts++
+		}
+		d.badAt, d.badPart = c.now, part
 		if c.halted || c.halt() {
 			return
 		}
-		if d.bad >= c.cfg.QuarantineAfter {
+		if d.bad >= c.cfg.QuarantineAfter && d.badParts > 1 {
 			d.quarantined = true
 			d.view.Reason = fmt.Sprintf("%d faults in a row", d.bad)
 			c.emit(&Quarantine{Place: d.place(), Reason: d.view.Reason})
@@ -41,8 +48,8 @@ func (c *Core) suspects() (bad, all int, many bool) {
 			}
 			if suspect {
 				bad++
-				many = many || only != "" && only != d.badJob
-				only = d.badJob
+				many = many || only != "" && only != d.badPart.Job
+				only = d.badPart.Job
 			}
 		}
 	}

@@ -199,17 +199,21 @@ func (c *Core) refused(e Refused) {
 		return
 	}
 	n, p := r.node, r.part
+	unsure := !e.OfJob
 	if h := n.holdings[e.Attempt]; h != nil {
-		n.drop(h, c.now)
+		unsure = n.drop(h, c.now) || unsure // the ledger may have kept an asset
 	}
 	r.asked = false
 	c.advance(r, job.Proved, c.now)
 	delete(c.runs, e.Attempt)
+	c.touch(n)
 	if r.from != nil {
 		c.emit(&Release{Attempt: *r.from, Node: n.name})
 	}
 	if !e.OfJob {
 		n.leaveUntil, n.leaveCause = c.now.Add(c.cfg.RefusalPause), e.Cause
+	}
+	if unsure {
 		c.emit(&Refresh{Node: n.name})
 	}
 	if p == nil {

@@ -62,10 +62,11 @@ type device struct {
 	proving      int
 	provingUntil time.Time
 
-	bad         int // blamed faults in a row
-	badAt       time.Time
-	badJob      job.ID
-	quarantined bool
+	// bad counts blamed faults in a row, badParts how often the partition changed among them; badPart is the latest.
+	bad, badParts int
+	badAt         time.Time
+	badPart       job.Attempt
+	quarantined   bool
 }
 
 // profile is a circuit on a device.
@@ -236,8 +237,8 @@ func (n *node) take(a job.Attempt, ch *choice, now time.Time) {
 	n.holdings[a] = h
 }
 
-// drop takes a holding out of the book; assets that only it brought go with it.
-func (n *node) drop(h *holding, now time.Time) {
+// drop takes a holding out of the book; assets that only it brought go with it, which it reports.
+func (n *node) drop(h *holding, now time.Time) (unloaded bool) {
 	for _, b := range h.amounts {
 		n.held[b.pool] -= b.bytes
 	}
@@ -246,9 +247,11 @@ func (n *node) drop(h *holding, now time.Time) {
 		s.usedAt = now
 		if s.refs == 0 && s.present && !s.confirmed {
 			n.unload(s)
+			unloaded = true
 		}
 	}
 	delete(n.holdings, h.attempt)
+	return unloaded
 }
 
 func (n *node) unload(s *asset) {

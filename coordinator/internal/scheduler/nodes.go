@@ -90,6 +90,9 @@ func (c *Core) reckon(n *node, changed bool) {
 		return
 	}
 	c.generation++
+	for _, s := range c.queue {
+		s.dirty = s.dirty || s.avoid != (Place{}) // what was elsewhere may be gone
+	}
 	if n.pin != nil && !c.possible(n.pinned) {
 		c.unpin(n.pin)
 	}

@@ -1,0 +1,27 @@
+package scheduler
+
+import (
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+)
+
+// Held gives what the core has booked on a node, for comparison with a model.
+func (c *Core) Held(name job.Node) ledger.Amounts {
+	held := ledger.Amounts{}
+	if n := c.nodes[name]; n != nil {
+		for i, pool := range n.pools {
+			if n.held[i] != 0 {
+				held[pool] = n.held[i]
+			}
+		}
+	}
+	return held
+}
+
+// Pinned gives the partition that a node's free bytes are kept for.
+func (c *Core) Pinned(name job.Node) (job.Attempt, bool) {
+	if n := c.nodes[name]; n != nil && n.pin != nil {
+		return n.pin.attempt(0), true
+	}
+	return job.Attempt{}, false
+}
