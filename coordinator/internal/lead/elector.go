@@ -41,10 +41,9 @@ func (c *Config) Validate() error {
 
 // Reign is one time of leading.
 type Reign struct {
-	Term  uint64
+	Term uint64
+	// Epoch names the life of the ledger. It is minted with the key, so it changes when all disks of the bus were lost.
 	Epoch string
-	// New tells that the epoch was minted at this take-over, since there was none.
-	New bool
 }
 
 // Elector takes part in the election.
@@ -156,13 +155,13 @@ func (e *Elector) take(ctx context.Context) (Reign, time.Time, error) {
 		Version: 1, Term: old.Term + 1, Epoch: old.Epoch, Instance: e.cfg.Instance, Lease: e.cfg.Lease, Seq: old.Seq + 1,
 	}
 	if next.Epoch == "" {
-		next.Epoch = newEpoch()
+		next.Epoch = uuid.NewString()
 	}
 	sentAt := time.Now()
 	if err := e.write(ctx, next, revision); err != nil {
 		return Reign{}, time.Time{}, fmt.Errorf("take the lead in term %d: %w", next.Term, err)
 	}
-	return Reign{Term: next.Term, Epoch: next.Epoch, New: old.Epoch == ""}, sentAt, nil
+	return Reign{Term: next.Term, Epoch: next.Epoch}, sentAt, nil
 }
 
 // write replaces the key; revision 0 creates it.
@@ -183,9 +182,6 @@ func (e *Elector) write(ctx context.Context, l wire.Lead, revision uint64) error
 	e.saw(l, next)
 	return nil
 }
-
-// newEpoch mints the name of a life of the ledger.
-func newEpoch() string { return uuid.NewString() }
 
 // reign leads until the work returns or the lead is lost.
 func (e *Elector) reign(ctx context.Context, r Reign, sentAt time.Time, work func(context.Context, Reign) error) error {
@@ -269,17 +265,6 @@ func (e *Elector) rewrite(ctx context.Context, r Reign, edit func(*wire.Lead)) e
 	next.Seq++
 	edit(&next)
 	return e.write(ctx, next, revision)
-}
-
-// NewEpoch begins another life of the ledger: what the old one said counts no more. Only the leader may call it.
-func (e *Elector) NewEpoch(ctx context.Context, r Reign) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease)
-	defer cancel()
-	epoch := newEpoch()
-	if err := e.change(ctx, r, func(l *wire.Lead) { l.Epoch = epoch }); err != nil {
-		return "", fmt.Errorf("begin a new epoch: %w", err)
-	}
-	return epoch, nil
 }
 
 // release lets another instance take over at once. A failure is of no consequence: the lease ends by itself.

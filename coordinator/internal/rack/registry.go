@@ -62,7 +62,9 @@ type Host struct {
 	Report   wire.HostReport
 	Boot     string
 	Instance string
-	SeenAt   time.Time
+	// Seq is that of the beat.
+	Seq    uint64
+	SeenAt time.Time
 	// Count is how many reports came since this registry began.
 	Count uint64
 }
@@ -137,7 +139,7 @@ func (n *node) takeHost(b *wire.Beat, now time.Time) {
 	if n.host != nil {
 		count = n.host.Count + 1
 	}
-	n.host = &Host{Report: *b.Host, Boot: b.Boot, Instance: b.Instance, SeenAt: now, Count: count}
+	n.host = &Host{Report: *b.Host, Boot: b.Boot, Instance: b.Instance, Seq: b.Seq, SeenAt: now, Count: count}
 }
 
 // advance takes what a process works on.
