@@ -107,9 +107,9 @@ func (m *Mended) Changed() bool {
 }
 
 // Mend takes out of the book what is dead. A booking whose worker died with a sealed segment counts as handed over; any
-// other one of a dead worker goes, once its segment is reclaimed. Current is asked about bookings without a live worker:
-// when it says no (the fence was raised, the job ended), the attempt is over and its segment goes, too; nil or an error
-// of it means yes. Only the process that speaks for the host calls it.
+// other one of a dead worker goes, once its segment is reclaimed. Current is asked about bookings without a live
+// worker: when it says no (the fence was raised, the job ended), the attempt is over and its segment goes, too; nil or
+// an error of it means yes. Only the process that speaks for the host calls it.
 func (b *Book) Mend(ctx context.Context, current func(context.Context, job.Attempt) (bool, error)) (Mended, error) {
 	stale, err := b.stale(ctx, current)
 	if err != nil {
@@ -132,6 +132,9 @@ func (b *Book) Mend(ctx context.Context, current func(context.Context, job.Attem
 		alive := b.aliveOnce()
 		for a, booking := range c.bookings {
 			all = errors.Join(all, b.mendBooking(booking, alive, stale[a], &m))
+		}
+		for _, a := range m.Removed {
+			delete(c.bookings, a)
 		}
 		for _, name := range c.broken {
 			all = errors.Join(all, b.mendBroken(name, &m))

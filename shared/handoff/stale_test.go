@@ -90,20 +90,20 @@ func staleFiles(t *testing.T, a job.Attempt, size int64) map[string]staleFile {
 		}
 	})
 	return map[string]staleFile{
-		"F19a header of an earlier job":     refused(earlier[:4096]),
-		"F19a segment of an earlier job":    refused(earlier),
-		"F19a segment of a lower fence":     refused(lower),
+		"F19a header of an earlier job":  refused(earlier[:4096]),
+		"F19a segment of an earlier job": refused(earlier),
+		"F19a segment of a lower fence":  refused(lower),
 		"F19b length of ten times the file": refused(resum(edit(right[:4096], func(b []byte) {
 			le.PutUint64(b[136:], uint64(10*size))
 			le.PutUint64(b[144:], uint64(10*size)+4096)
 		}))),
-		"F19b file cut short":               refused(right[:len(right)-4096]),
-		"F19b file too long":                refused(append(bytes.Clone(right), make([]byte, 4096)...)),
-		"F19c checksum of the header":       refused(edit(right, func(b []byte) { b[220] ^= 1 })),
-		"F19c checksum of the seal":         refused(edit(right, func(b []byte) { b[268] ^= 1 })),
-		"F19c body of another attempt":      refused(append(bytes.Clone(right[:4096]), other[4096:]...)),
-		"F19c start of the body":            refused(edit(right, func(b []byte) { b[4096] ^= 1 })),
-		"F19d random bytes":                 refused(random),
+		"F19b file cut short":          refused(right[:len(right)-4096]),
+		"F19b file too long":           refused(append(bytes.Clone(right), make([]byte, 4096)...)),
+		"F19c checksum of the header":  refused(edit(right, func(b []byte) { b[220] ^= 1 })),
+		"F19c checksum of the seal":    refused(edit(right, func(b []byte) { b[268] ^= 1 })),
+		"F19c body of another attempt": refused(append(bytes.Clone(right[:4096]), other[4096:]...)),
+		"F19c start of the body":       refused(edit(right, func(b []byte) { b[4096] ^= 1 })),
+		"F19d random bytes":            refused(random),
 		"F19e symbolic link": {func(t *testing.T, at string) {
 			t.Helper()
 			if err := os.Symlink(target, at); err != nil {
