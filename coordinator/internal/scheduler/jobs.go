@@ -161,6 +161,7 @@ func (c *Core) advance(r *run, stage job.Stage, at time.Time) {
 
 // count adds a run to what its device and node have ahead, or takes it out.
 func (r *run) count(n int) {
+	r.device.counted = false
 	switch r.stage {
 	case job.Reserved, job.Synthesizing:
 		r.profile.ahead += n

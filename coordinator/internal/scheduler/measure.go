@@ -41,6 +41,7 @@ func (c *Core) measure(r *run, synth, device time.Duration) {
 	for _, n := range c.order {
 		for _, d := range n.devices {
 			if p := d.lookup(r.profile.circuit); p != nil && p.device == 0 && p.ahead > 0 {
+				d.counted = false
 				c.touch(n)
 			}
 		}
@@ -48,6 +49,7 @@ func (c *Core) measure(r *run, synth, device time.Duration) {
 	smooth(&r.profile.device, device)
 	smooth(&r.profile.circuit.device, device)
 	smooth(&r.profile.circuit.synth, synth)
+	r.device.counted = false
 	c.touch(r.node)
 }
 
@@ -64,6 +66,9 @@ func smooth(average *time.Duration, value time.Duration) {
 
 // ahead is how much work is booked on a device before the proof that it works on, and how much of it is sealed.
 func (c *Core) ahead(d *device) (count int, booked, sealed time.Duration) {
+	if d.counted {
+		return d.count, d.booked, d.sealed
+	}
 	for _, p := range d.profiles {
 		if p != nil && p.ahead > 0 {
 			each := c.estimate(p)
@@ -72,6 +77,7 @@ func (c *Core) ahead(d *device) (count int, booked, sealed time.Duration) {
 			sealed += time.Duration(p.sealed) * each
 		}
 	}
+	d.counted, d.count, d.booked, d.sealed = true, count, booked, sealed
 	return count, booked, sealed
 }
 

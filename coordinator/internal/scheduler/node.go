@@ -61,6 +61,10 @@ type device struct {
 	runs         []*run
 	proving      int
 	provingUntil time.Time
+	// count, booked and sealed are what Core.ahead gives, as long as counted is set.
+	counted        bool
+	count          int
+	booked, sealed time.Duration
 
 	// bad counts blamed faults in a row, badParts how often the partition changed among them; badPart is the latest.
 	bad, badParts int

@@ -46,29 +46,31 @@ func (c *Core) place(s *shape, where []*node) *node {
 	p := s.head()
 	elsewhere := c.elsewhere(s)
 	var best candidate
-	hold := Hold{Code: Turn}
+	var hold held
 	for _, n := range where {
 		if !n.leaveUntil.IsZero() {
-			hold = stronger(hold, Hold{Code: Refusal, Node: n.name})
+			hold = hold.or(held{kind: heldRefusal, node: n})
 			continue
 		}
 		if c.slots(n) <= 0 {
-			hold = stronger(hold, Hold{Code: Slots, Node: n.name})
+			hold = hold.or(held{kind: heldSlots, node: n})
 			continue
 		}
 		for _, d := range n.devices {
-			found, held := c.try(p, d, elsewhere)
-			hold = stronger(hold, held)
+			found, by := c.try(p, d, elsewhere)
+			hold = hold.or(by)
 			if found.better(&best) {
 				best = found
 			}
 		}
 	}
 	if best.node == nil {
-		if hold.Code != Turn || len(where) == len(c.order) {
+		if hold.kind != heldTurn || len(where) == len(c.order) {
 			s.hold, s.heldAt = hold, c.now
 		}
-		c.makeRoom(p, where, elsewhere)
+		if hold.kind == heldMemory {
+			c.makeRoom(p, where, elsewhere)
+		}
 		return nil
 	}
 	c.admit(p, best.spot)
@@ -101,16 +103,16 @@ func (k *candidate) better(other *candidate) bool {
 }
 
 // try looks whether a waiter can go to a device now; if not, what holds it there.
-func (c *Core) try(p *part, d *device, elsewhere bool) (candidate, Hold) {
+func (c *Core) try(p *part, d *device, elsewhere bool) (candidate, held) {
 	n := d.node
 	pr := d.lookup(p.job.circuit)
 	if !d.usable || pr == nil || !pr.view.Ready || elsewhere && p.shape.avoids(d) {
-		return candidate{}, Hold{}
+		return candidate{}, held{}
 	}
 	if !c.wants(d, pr, 0) {
-		return candidate{}, Hold{Code: Turn, Node: n.name}
+		return candidate{}, held{}
 	}
-	hold := Hold{}
+	var hold held
 	for i := range pr.choices {
 		ch := &pr.choices[i]
 		if !ch.fits {
@@ -120,11 +122,11 @@ func (c *Core) try(p *part, d *device, elsewhere bool) (candidate, Hold) {
 		load, free, short := c.fits(n, ch)
 		switch {
 		case short >= 0:
-			hold = stronger(hold, Hold{Code: Memory, Pool: n.pools[short], Node: n.name})
+			hold = hold.or(held{kind: heldMemory, node: n, pool: short})
 		case load < 0:
-			hold = stronger(hold, Hold{Code: Eviction, Node: n.name})
+			hold = hold.or(held{kind: heldEviction, node: n})
 		case !c.harmless(p, at):
-			hold = stronger(hold, Hold{Code: Pinned, Node: n.name})
+			hold = hold.or(held{kind: heldPinned, node: n})
 		default:
 			return c.rate(p, at, load, free), hold
 		}
@@ -266,8 +268,8 @@ func (c *Core) admit(p *part, at spot) {
 	a := p.attempt(p.fence + 1)
 	d := &Admit{Attempt: a, Place: at.device.place(), Circuit: p.job.circuit.name, Needs: at.choice.needs}
 	d.Waited = c.now.Sub(p.since)
-	if !p.shape.heldAt.Before(p.since) {
-		d.Held = p.shape.hold
+	if !p.shape.heldAt.IsZero() && !p.shape.heldAt.Before(p.since) {
+		d.Held = p.shape.hold.hold()
 	}
 	n := at.node
 	if n.ended != nil && equalAmounts(n.ended.full, at.choice.needs.Amounts) && n.ended.uses(at.choice) {
@@ -297,26 +299,38 @@ func (h *holding) uses(ch *choice) bool {
 	return true
 }
 
-// stronger prefers the hold that says more.
-func stronger(a, b Hold) Hold {
-	weight := func(h Hold) int {
-		switch h.Code {
-		case Memory:
-			return 5
-		case Pinned:
-			return 4
-		case Eviction:
-			return 3
-		case Refusal:
-			return 2
-		case Slots:
-			return 1
-		default:
-			return 0
+// held is a Hold while it is found out; stronger kinds say more.
+type held struct {
+	kind heldKind
+	node *node
+	pool int
+}
+
+type heldKind uint8
+
+const (
+	heldTurn heldKind = iota
+	heldSlots
+	heldRefusal
+	heldEviction
+	heldPinned
+	heldMemory
+)
+
+func (h held) or(other held) held {
+	if other.kind > h.kind {
+		return other
+	}
+	return h
+}
+
+func (h held) hold() Hold {
+	out := Hold{Code: [...]Code{Turn, Slots, Refusal, Eviction, Pinned, Memory}[h.kind]}
+	if h.node != nil {
+		out.Node = h.node.name
+		if h.kind == heldMemory {
+			out.Pool = h.node.pools[h.pool]
 		}
 	}
-	if weight(b) > weight(a) {
-		return b
-	}
-	return a
+	return out
 }

@@ -93,7 +93,7 @@ type shape struct {
 	generation uint64
 	// overtaker is the last in order that passed the head, hold what held it when it was looked at last.
 	overtaker *part
-	hold      Hold
+	hold      held
 	heldAt    time.Time
 	// pinTriedAt is when no node could be pinned for the head.
 	pinTriedAt time.Time
@@ -119,15 +119,15 @@ func (c *Core) enqueue(p *part, since time.Time) {
 			p.job.circuit.avoidShapes++
 		}
 	}
-	if first := len(s.waiters) == 0 || p.before(s.head()); first {
+	if len(s.waiters) > 0 && s.head().before(p) {
+		heap.Push(&s.waiters, p)
+	} else {
 		c.unqueue(s)
 		heap.Push(&s.waiters, p)
 		c.requeue(s)
-	} else {
-		heap.Push(&s.waiters, p)
+		s.dirty = true
 	}
 	p.state, p.shape, p.since = waiting, s, since
-	s.dirty = true
 	c.countWaiter(p.job, 1)
 }
 
