@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,11 +137,12 @@ func (l *loop) fetch(ctx, fetching context.Context, queue bus.Queue) error {
 
 // fetchOne waits for one message; it gives none when a gate closed meanwhile.
 func (l *loop) fetchOne(fetching context.Context, queue bus.Queue) (bus.Delivery, error) {
+	gates := []*Gate{l.Gate}
+	if l.source.Gate != nil {
+		gates = append(gates, l.source.Gate)
+	}
 	open := fetching
-	for _, gate := range []*Gate{l.Gate, l.source.Gate} {
-		if gate == nil {
-			continue
-		}
+	for _, gate := range gates {
 		select {
 		case <-gate.Opened():
 		case <-fetching.Done():
@@ -150,12 +152,18 @@ func (l *loop) fetchOne(fetching context.Context, queue bus.Queue) (bus.Delivery
 		open, cancel = gate.WhileOpen(open)
 		defer cancel()
 	}
-	if open.Err() != nil {
-		return nil, fetching.Err()
-	}
 	d, err := queue.Fetch(open)
-	if err != nil && open.Err() != nil && fetching.Err() == nil {
-		return nil, nil
+	shut := slices.ContainsFunc(gates, func(g *Gate) bool { return g.Reasons() != "" })
+	switch {
+	case err == nil && (shut || fetching.Err() != nil): // it came at the moment when nothing more should
+		ctx, cancel := context.WithTimeout(l.Outbox.life, tryMax)
+		defer cancel()
+		if err := d.Nak(ctx, 0); err != nil {
+			l.Log.Debug().Err(err).Msg("message was not put back, it will come again")
+		}
+		return nil, fetching.Err()
+	case err != nil && open.Err() != nil:
+		return nil, fetching.Err()
 	}
 	return d, err
 }

@@ -28,7 +28,7 @@ type Config struct {
 	// Role is "synth" or "gpu", Build names the program's build.
 	Role  string `toml:"-"`
 	Build string `toml:"-"`
-	// Connect gives the bus; it waits for the server.
+	// Connect gives the bus; it is asked again while it fails for reasons that pass.
 	Connect func(context.Context) (bus.Bus, error) `toml:"-"`
 	Log     zerolog.Logger                         `toml:"-"`
 }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	if err != nil {
 		return nil, err
 	}
-	b, err := config.Connect(ctx)
+	b, err := Wait(ctx, h, "connection to the bus", config.Connect)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Wait[T any](ctx context.Context, h *Host, what string, ask func(context.Con
 			return got, fmt.Errorf("open %s: %w", what, err)
 		}
 		if tries == 0 {
-			h.config.Log.Warn().Err(err).Str("what", what).Msg("waiting for the bus to be set up")
+			h.config.Log.Warn().Err(err).Str("what", what).Msg("waiting for the bus")
 		}
 		select {
 		case <-ctx.Done():

@@ -48,7 +48,9 @@ func (l list) Set(value string) error { *l.values = append(*l.values, value); re
 // flagSet has the flags of package config.
 type flagSet struct{ *flag.FlagSet }
 
-func (f flagSet) StringArrayVar(p *[]string, name string, _ []string, usage string) { f.Var(list{p}, name, usage) }
+func (f flagSet) StringArrayVar(p *[]string, name string, _ []string, usage string) {
+	f.Var(list{p}, name, usage)
+}
 
 // Main is the program from its arguments to its exit code.
 func (p *Program) Main(args []string, environ []string, out, errs io.Writer) int {
