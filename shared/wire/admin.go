@@ -119,6 +119,25 @@ func (r *IntakeRequest) Check() error {
 	return nil
 }
 
+// ReleaseRequest lets a device out of quarantine. Without a node it lets the rack admit work again after most devices
+// failed at once.
+type ReleaseRequest struct {
+	Node   job.Node   `json:"node,omitempty"`
+	Device job.Device `json:"device,omitempty"`
+}
+
+// Check implements Body.
+func (r *ReleaseRequest) Check() error {
+	if r.Node == "" && r.Device == "" {
+		return nil
+	}
+	if _, err := job.ParseNode(string(r.Node)); err != nil {
+		return fault.As(fault.Invalid, err)
+	}
+	_, err := job.ParseDevice(string(r.Device))
+	return fault.As(fault.Invalid, err)
+}
+
 // LedgerReply is the ledger as operators see it.
 type LedgerReply struct {
 	Reply

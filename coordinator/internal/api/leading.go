@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+
+	"github.com/proofrack/proofrack/coordinator/internal/dispatch"
+	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Leading is what only the leader serves.
+type Leading struct {
+	Store    *store.Store
+	Leader   *dispatch.Leader
+	Instance string
+}
+
+// Service gives the endpoints.
+func (l *Leading) Service() bus.Service {
+	return bus.Service{
+		Name: "c2-leader", Version: Version, Description: "change jobs, and look into the leader's books",
+		Endpoints: []bus.Endpoint{
+			endpoint("cancel", "c2."+wire.VerbCancel+".*", l.cancel),
+			endpoint("why", "c2."+wire.VerbWhy+".*", l.why),
+			endpoint("nodes", wire.AdminSubject(wire.AdminNodes), l.nodes),
+			endpoint("drain", wire.AdminSubject(wire.AdminDrain), l.drain),
+			endpoint("ledger", wire.AdminSubject(wire.AdminLedger), l.ledger),
+			endpoint("intake", wire.AdminSubject(wire.AdminIntake), l.intake),
+			endpoint("dlq", wire.AdminSubject(wire.AdminDLQ), l.dlq),
+			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
+		},
+	}
+}
+
+func (l *Leading) cancel(ctx context.Context, subject string, q *wire.JobRequest) (*wire.StatusReply, error) {
+	tenant, err := tenantOf(subject)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := find(l.Store, tenant, q.Job); err != nil {
+		return nil, err
+	}
+	r, err := l.Leader.Cancel(ctx, q.Job, q.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.StatusReply{Record: r}, nil
+}
+
+func (l *Leading) why(ctx context.Context, subject string, q *wire.JobRequest) (*wire.WhyReply, error) {
+	tenant, err := tenantOf(subject)
+	if err != nil {
+		return nil, err
+	}
+	j, err := find(l.Store, tenant, q.Job)
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := l.Leader.Why(ctx, j.Record.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.WhyReply{State: j.Record.State, Reasons: reasons}, nil
+}
+
+func (l *Leading) nodes(ctx context.Context, _ string, _ *wire.Empty) (*wire.NodesReply, error) {
+	reply, err := l.Leader.Rack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply.Leader = l.Instance
+	return reply, nil
+}
+
+func (l *Leading) drain(ctx context.Context, _ string, q *wire.DrainRequest) (*wire.DrainReply, error) {
+	return l.Leader.Drain(ctx, q)
+}
+
+func (l *Leading) ledger(ctx context.Context, _ string, _ *wire.Empty) (*wire.LedgerReply, error) {
+	return l.Leader.Ledger(ctx)
+}
+
+func (l *Leading) intake(ctx context.Context, _ string, q *wire.IntakeRequest) (*wire.Reply, error) {
+	return &wire.Reply{}, l.Leader.SetIntake(ctx, q.Pause, q.Reason)
+}
+
+// lettersMax bounds a list of dead letters, newest first.
+const lettersMax = 500
+
+func (l *Leading) dlq(ctx context.Context, _ string, q *wire.DLQRequest) (*wire.DLQReply, error) {
+	reply := &wire.DLQReply{Letters: []wire.DeadLetter{}}
+	if q.Job == "" {
+		jobs, _ := l.Store.List(store.Query{State: job.Failed, Limit: lettersMax})
+		bytes := 0
+		for _, j := range jobs {
+			letter := letterOf(j.Record)
+			if bytes += size(letter); bytes > pageBytesMax {
+				break
+			}
+			reply.Letters = append(reply.Letters, letter)
+		}
+		return reply, nil
+	}
+	j, ok := l.Store.Get(q.Job)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "no job %s", q.Job)
+	}
+	if q.Replay {
+		r, err := l.Leader.Replay(ctx, q.Job)
+		if err != nil {
+			return nil, err
+		}
+		letter := letterOf(r)
+		letter.Record = r
+		reply.Letters = append(reply.Letters, letter)
+		return reply, nil
+	}
+	if j.Record.State != job.Failed {
+		return nil, fault.New(fault.Conflict, "job %s is %s, no dead letter", q.Job, j.Record.State)
+	}
+	letter := letterOf(j.Record)
+	letter.Record = j.Record
+	reply.Letters = append(reply.Letters, letter)
+	return reply, nil
+}
+
+func letterOf(r *job.Record) wire.DeadLetter {
+	letter := wire.DeadLetter{Job: r.ID, Tenant: r.Tenant, Circuit: r.Circuit, Fault: r.Fault}
+	if r.EndedAt != nil {
+		letter.At = *r.EndedAt
+	}
+	return letter
+}
+
+func (l *Leading) release(ctx context.Context, _ string, q *wire.ReleaseRequest) (*wire.Reply, error) {
+	return &wire.Reply{}, l.Leader.Readmit(ctx, q.Node, q.Device)
+}
