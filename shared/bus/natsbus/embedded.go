@@ -1,0 +1,217 @@
+package natsbus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+)
+
+// EmbeddedConfig is a server inside this process, for `proofrack up` and tests.
+type EmbeddedConfig struct {
+	Dir      string         `doc:"Folder of the store; one server at a time holds it."`
+	Listen   string         `doc:"Loopback address and port to listen on, e.g. 127.0.0.1:4222; port 0 picks one. Empty for connections from within only."`
+	StoreMax bytesize.Bytes `doc:"Bound of the store; 0 is three quarters of what is free."`
+	Sync     bool           `doc:"Call fsync before anything is answered."`
+}
+
+// readyWait bounds how long a server may read its store at start.
+const readyWait = 30 * time.Second
+
+// healInterval is how often it is looked whether the server gave up its store because the disk was full.
+const healInterval = 500 * time.Millisecond
+
+// Embedded is a NATS server with JetStream in this process. It can be stopped and started again on the same store;
+// clients connected to it go on. Only loopback is listened on, without credentials: whoever can run programs here is
+// trusted.
+type Embedded struct {
+	cfg  EmbeddedConfig
+	lock *os.File
+
+	mu     sync.Mutex
+	server *server.Server // nil while stopped
+	port   int            // the one picked first, so that a restart listens there again
+	ends   chan struct{}  // closed to end heal
+	healed chan struct{}
+}
+
+// StartEmbedded starts a server on a folder.
+func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
+	if cfg.StoreMax < 0 {
+		return nil, fault.New(fault.Invalid, "start nats: store_max is negative")
+	}
+	e := &Embedded{cfg: cfg}
+	if err := e.checkListen(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start nats: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(cfg.Dir, "proofrack.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start nats: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fault.As(fault.Conflict, fmt.Errorf("start nats: store %s is another server's: %w", cfg.Dir, err))
+	}
+	e.lock = lock
+	if err := e.Start(); err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Embedded) checkListen() error {
+	if e.cfg.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(e.cfg.Listen)
+	if err != nil {
+		return fault.As(fault.Invalid, fmt.Errorf("start nats: listen: %w", err))
+	}
+	ip := net.ParseIP(host)
+	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fault.WithHint(fault.New(fault.Invalid, "start nats: %s is not a loopback address", host),
+			"the embedded server has no credentials; run a NATS server of its own for other hosts")
+	}
+	e.port, err = strconv.Atoi(port)
+	if err != nil || e.port < 0 || e.port > 65535 {
+		return fault.New(fault.Invalid, "start nats: port %q is none", port)
+	}
+	return nil
+}
+
+// Start starts a stopped server on its store. It does nothing when it runs.
+func (e *Embedded) Start() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server != nil {
+		return nil
+	}
+	host, _, _ := net.SplitHostPort(e.cfg.Listen) // checked before
+	port := e.port
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "proofrack", Host: host, Port: port, DontListen: e.cfg.Listen == "", NoLog: true, NoSigs: true,
+		JetStream: true, StoreDir: e.cfg.Dir, SyncAlways: e.cfg.Sync, JetStreamMaxStore: e.storeMax(),
+	})
+	if err != nil {
+		return fmt.Errorf("start nats: %w", err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(readyWait) || !s.JetStreamEnabled() {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return fault.New(fault.Transient, "start nats: not ready on %s and store %s", e.cfg.Listen, e.cfg.Dir)
+	}
+	if addr, ok := s.Addr().(*net.TCPAddr); ok {
+		e.port = addr.Port
+	}
+	e.server, e.ends, e.healed = s, make(chan struct{}), make(chan struct{})
+	go e.heal(s, e.ends, e.healed)
+	return nil
+}
+
+// storeMax is the bound that the server gets: its own limit keeps it from filling the disk, on which it gives up.
+func (e *Embedded) storeMax() int64 {
+	if e.cfg.StoreMax > 0 {
+		return int64(e.cfg.StoreMax)
+	}
+	return 0
+}
+
+// heal enables JetStream again after the server has disabled it because the disk was full (field report B59).
+func (e *Embedded) heal(s *server.Server, ends, healed chan struct{}) {
+	defer close(healed)
+	tick := time.NewTicker(healInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ends:
+			return
+		case <-tick.C:
+		}
+		if s.JetStreamEnabled() || !s.Running() || !e.room() {
+			continue
+		}
+		// A failure is met again at the next tick.
+		_ = s.EnableJetStream(&server.JetStreamConfig{StoreDir: e.cfg.Dir, MaxStore: e.storeMax()})
+	}
+}
+
+// room tells whether the disk takes a few blocks again.
+func (e *Embedded) room() bool {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(e.cfg.Dir, &fs); err != nil {
+		return false
+	}
+	return fs.Bavail*uint64(fs.Bsize) >= 1<<20 //nolint:gosec // a block size is positive
+}
+
+// Stop stops the server; its store stays and can be started again.
+func (e *Embedded) Stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil {
+		return
+	}
+	close(e.ends)
+	<-e.healed
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+	e.server = nil
+}
+
+// Close stops the server for good.
+func (e *Embedded) Close() error {
+	e.Stop()
+	if err := e.lock.Close(); err != nil {
+		return fmt.Errorf("stop nats: %w", err)
+	}
+	return nil
+}
+
+// URL is where the server listens; "" when it does not.
+func (e *Embedded) URL() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cfg.Listen == "" {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(e.cfg.Listen) // checked at the start
+	return "nats://" + net.JoinHostPort(host, strconv.Itoa(e.port))
+}
+
+// errStopped is what connections get while the server is stopped.
+var errStopped = errors.New("embedded nats server is stopped")
+
+// InProcessConn makes a connection within the process, to the server that runs now.
+func (e *Embedded) InProcessConn() (net.Conn, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil {
+		return nil, fault.As(fault.Transient, errStopped)
+	}
+	return e.server.InProcessConn()
+}
+
+// Ready tells whether the server runs and has its store.
+func (e *Embedded) Ready() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.server != nil && e.server.Running() && e.server.JetStreamEnabled()
+}

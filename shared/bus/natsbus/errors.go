@@ -1,0 +1,134 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/proofrack/proofrack/shared/fault"
+)
+
+// Codes of the server that the client library has no name for.
+const (
+	codeSystemUnavailable = 10008
+	codeInsufficient      = 10023
+	codeStreamsMax        = 10027
+	codeMemoryExceeded    = 10028
+	codeStorageExceeded   = 10047
+	codeStreamLimits      = 10053
+	codeStoreFailed       = 10077
+	codeStreamBytesMax    = 10122
+	codeTooManyRequests   = 10167
+)
+
+// kindOf sorts errors of the library and the server.
+func kindOf(err error) fault.Kind {
+	var classified fault.Classified
+	var api *jetstream.APIError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &classified):
+		return classified.FaultKind()
+	case errors.Is(err, context.Canceled), errors.Is(err, nats.ErrConnectionClosed),
+		errors.Is(err, nats.ErrConnectionDraining):
+		return fault.Cancelled
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound),
+		errors.Is(err, jetstream.ErrBucketNotFound), errors.Is(err, jetstream.ErrObjectNotFound):
+		return fault.NotFound
+	case errors.Is(err, jetstream.ErrKeyExists):
+		return fault.Conflict
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject),
+		errors.Is(err, jetstream.ErrInvalidKey), errors.Is(err, nats.ErrPermissionViolation):
+		return fault.Invalid
+	case errors.As(err, &api):
+		return kindOfCode(api)
+	case transientText(err):
+		return fault.Transient
+	}
+	return fault.Internal
+}
+
+func kindOfCode(api *jetstream.APIError) fault.Kind {
+	switch api.ErrorCode {
+	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+		return fault.Conflict
+	case jetstream.JSErrCodeStreamNotFound, jetstream.JSErrCodeConsumerNotFound, jetstream.JSErrCodeMessageNotFound:
+		return fault.NotFound
+	case codeInsufficient, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed, codeStreamBytesMax, codeStreamsMax,
+		codeStreamLimits:
+		return fault.Exhausted
+	case codeSystemUnavailable, codeTooManyRequests, jetstream.JSErrCodeJetStreamNotEnabled,
+		jetstream.JSErrCodeJetStreamNotEnabledForAccount:
+		return fault.Transient
+	}
+	switch {
+	case api.Code == 503 || api.Code == 408:
+		return fault.Transient
+	case api.Code >= 400 && api.Code < 500:
+		return fault.Invalid
+	}
+	return fault.Internal
+}
+
+// transientText tells errors that another try may not meet.
+func transientText(err error) bool {
+	for _, known := range []error{
+		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrReconnectBufExceeded, nats.ErrDisconnected,
+		nats.ErrStaleConnection, nats.ErrConnectionReconnecting, nats.ErrNoServers, jetstream.ErrNoStreamResponse,
+		jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,
+		jetstream.ErrServerShutdown, jetstream.ErrMsgIteratorClosed, jetstream.ErrInvalidJSAck, errGap, errTurned,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "Server Shutdown")
+}
+
+// notSetUp tells that no stream answers: it is missing, or JetStream is not ready.
+func notSetUp(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+		errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+const (
+	hintNotSetUp = "streams are made by a coordinator at its start; is one running?"
+	hintFull     = "the queue or the server's store is full: try again later"
+)
+
+// wrap names what was done and gives the error its kind.
+func (b *Bus) wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	what := fmt.Sprintf(format, args...)
+	select {
+	case <-b.ctx.Done():
+		return fmt.Errorf("%s: %w", what, errClosed)
+	default:
+	}
+	kind := kindOf(err)
+	out := fault.As(kind, fmt.Errorf("%s: %w", what, err))
+	if kind == fault.Exhausted {
+		return fault.WithHint(out, hintFull)
+	}
+	return out
+}
+
+// call bounds a context, and waits for the connection.
+func (b *Bus) call(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	cancel := context.CancelFunc(func() {})
+	if _, ok := ctx.Deadline(); !ok {
+		ctx, cancel = context.WithTimeout(ctx, b.cfg.CallTimeout)
+	}
+	if err := b.waitUp(ctx); err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return ctx, cancel, nil
+}
