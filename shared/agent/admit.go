@@ -25,7 +25,11 @@ func (b *Book) Admit(ctx context.Context, r Request) (*Held, error) {
 		Version: bookVersion, Attempt: r.Attempt, Circuit: r.Circuit, Device: r.Device, Stage: job.Reserved,
 		Amounts: r.Amounts.Clone(), Owner: b.owner, At: time.Now(),
 	}
-	err := b.locked(ctx, func() error {
+	capacity, err := b.capacity()
+	if err != nil {
+		return nil, fmt.Errorf("book attempt %s: %w", r.Attempt, err)
+	}
+	err = b.locked(ctx, func() error {
 		c, err := b.scan()
 		if err != nil {
 			return err
@@ -39,7 +43,7 @@ func (b *Book) Admit(ctx context.Context, r Request) (*Held, error) {
 					old.Owner.Process.PID))
 			}
 		}
-		return b.place(c, booking, r)
+		return b.place(c, booking, r, capacity)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("book attempt %s: %w", r.Attempt, err)
@@ -48,14 +52,13 @@ func (b *Book) Admit(ctx context.Context, r Request) (*Held, error) {
 }
 
 // place checks that a booking fits in place of the attempt's present one, writes it, and makes free segments give way.
-func (b *Book) place(c *content, booking *Booking, r Request) error {
+func (b *Book) place(c *content, booking *Booking, r Request, capacity ledger.Amounts) error {
 	if len(c.bookings) >= BookingsMax && c.bookings[booking.Attempt] == nil {
 		return fault.New(fault.Exhausted, "%d attempts are booked, at most %d can be", len(c.bookings), BookingsMax)
 	}
 	old := c.bookings[booking.Attempt]
 	delete(c.bookings, booking.Attempt)
-	capacity, err := b.room(c, booking.Amounts)
-	if err != nil {
+	if err := c.room(booking.Amounts, capacity); err != nil {
 		return err
 	}
 	name := booking.Attempt.String()
@@ -85,25 +88,30 @@ func (b *Book) undo(name string, old *Booking) error {
 	return b.remove(name)
 }
 
-// room tells whether amounts fit beside everything in the book, free segments left aside, and gives the capacity.
-func (b *Book) room(c *content, need ledger.Amounts) (ledger.Amounts, error) {
-	if err := c.whole(); err != nil {
-		return nil, err
-	}
+// capacity is what the node has. It may take a while to find out, so it is asked without the lock.
+func (b *Book) capacity() (ledger.Amounts, error) {
 	capacity, err := b.config.Capacity()
 	if err != nil {
 		return nil, fmt.Errorf("ask for capacity: %w", err)
 	}
+	return capacity, nil
+}
+
+// room tells whether amounts fit beside everything in the book, free segments left aside.
+func (c *content) room(need, capacity ledger.Amounts) error {
+	if err := c.whole(); err != nil {
+		return err
+	}
 	sum, err := c.sum()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, pool := range need.Pools() {
 		if free := max(0, capacity[pool]-sum[pool]); need[pool] > free {
-			return nil, c.veto(pool, need[pool], free, capacity[pool])
+			return c.veto(pool, need[pool], free, capacity[pool])
 		}
 	}
-	return capacity, nil
+	return nil
 }
 
 // holdersMax is how many holders a veto names.
@@ -144,6 +152,9 @@ func (b *Book) giveWay(c *content, capacity ledger.Amounts) error {
 	free, err := b.config.Segments.FreeBytes()
 	if err != nil {
 		return err
+	}
+	if free[handoff.SHM] == 0 && free[handoff.Disk] == 0 {
+		return nil
 	}
 	sum, err := c.sum()
 	if err != nil {

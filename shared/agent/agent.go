@@ -239,9 +239,9 @@ func (a *Agent) beat(ctx context.Context) {
 
 // Report is what the host has and holds, by the book and the spill folders.
 func (a *Agent) Report(ctx context.Context) (*wire.HostReport, error) {
-	capacity, err := a.config.Book.config.Capacity()
+	capacity, err := a.config.Book.capacity()
 	if err != nil {
-		return nil, fmt.Errorf("ask for capacity: %w", err)
+		return nil, err
 	}
 	listing, err := a.config.Book.List(ctx)
 	if err != nil {

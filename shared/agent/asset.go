@@ -27,7 +27,11 @@ func (b *Book) HoldAsset(ctx context.Context, a ledger.Asset) (release func() er
 		return nil, fmt.Errorf("book asset: %w", err)
 	}
 	name := assetFile(a)
-	if err := b.locked(ctx, func() error { return b.holdAsset(name, a) }); err != nil {
+	capacity, err := b.capacity()
+	if err == nil {
+		err = b.locked(ctx, func() error { return b.holdAsset(name, a, capacity) })
+	}
+	if err != nil {
 		return nil, fmt.Errorf("book asset %s: %w", a.Name, err)
 	}
 	released := false
@@ -42,7 +46,7 @@ func (b *Book) HoldAsset(ctx context.Context, a ledger.Asset) (release func() er
 	}, nil
 }
 
-func (b *Book) holdAsset(name string, a ledger.Asset) error {
+func (b *Book) holdAsset(name string, a ledger.Asset, capacity ledger.Amounts) error {
 	if held := b.assets[name]; held != nil {
 		if held.asset != a {
 			return fault.New(fault.Conflict, "it is booked with %s", held.asset.Bytes)
@@ -60,8 +64,7 @@ func (b *Book) holdAsset(name string, a ledger.Asset) error {
 	}
 	if !known || booked != a {
 		delete(c.assets, name)
-		capacity, err := b.room(c, ledger.Amounts{a.Pool: a.Bytes})
-		if err != nil {
+		if err := c.room(ledger.Amounts{a.Pool: a.Bytes}, capacity); err != nil {
 			return err
 		}
 		c.assets[name] = a

@@ -37,18 +37,19 @@ func (h *Held) update(ctx context.Context, what string, next func(Booking) (*Boo
 	if h.gone {
 		return fmt.Errorf("%s of attempt %s: %w", what, a, fault.As(fault.Conflict, ErrMoved))
 	}
-	err := h.book.change(ctx, a, func(old *Booking) (*Booking, error) {
+	var changed *Booking
+	err := h.book.change(ctx, a, func(old *Booking) (_ *Booking, err error) {
 		if old.Owner.Instance != h.book.owner.Instance || old.Handed {
 			return nil, fault.As(fault.Conflict, ErrMoved)
 		}
-		changed, err := next(*old)
-		if err == nil && changed != nil {
-			h.booking = *changed
-		}
+		changed, err = next(*old)
 		return changed, err
 	})
 	if err != nil {
 		return fmt.Errorf("%s of attempt %s: %w", what, a, err)
+	}
+	if changed != nil {
+		h.booking = *changed
 	}
 	return nil
 }
@@ -87,7 +88,11 @@ func (h *Held) Rebook(ctx context.Context, amounts ledger.Amounts) error {
 	if err := amounts.Check(); err != nil {
 		return fmt.Errorf("rebook attempt %s: %w", a, err)
 	}
-	err := h.book.locked(ctx, func() error {
+	capacity, err := h.book.capacity()
+	if err != nil {
+		return fmt.Errorf("rebook attempt %s: %w", a, err)
+	}
+	err = h.book.locked(ctx, func() error {
 		c, err := h.book.scan()
 		if err != nil {
 			return err
@@ -98,7 +103,7 @@ func (h *Held) Rebook(ctx context.Context, amounts ledger.Amounts) error {
 		}
 		changed := *old
 		changed.Amounts, changed.At = amounts.Clone(), time.Now()
-		if err := h.book.place(c, &changed, Request{}); err != nil {
+		if err := h.book.place(c, &changed, Request{}, capacity); err != nil {
 			return err
 		}
 		h.booking = changed

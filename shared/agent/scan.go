@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/inventory"
@@ -62,7 +63,7 @@ func (b *Book) scan() (*content, error) {
 			c.halves = append(c.halves, name)
 		case strings.HasPrefix(name, procPrefix):
 			c.procs = append(c.procs, strings.TrimPrefix(name, procPrefix))
-		case entryForm(name):
+		case b.isEntry(name):
 			b.scanEntry(int(dir.Fd()), name, c, fresh)
 		}
 	}
@@ -70,8 +71,11 @@ func (b *Book) scan() (*content, error) {
 	return c, nil
 }
 
-// entryForm tells bookings and assets from what is not the book's.
-func entryForm(name string) bool {
+// isEntry tells bookings and assets from what is not the book's.
+func (b *Book) isEntry(name string) bool {
+	if _, known := b.cache[name]; known {
+		return true
+	}
 	_, err := job.ParseAttempt(name)
 	return err == nil || strings.HasPrefix(name, assetPrefix)
 }
@@ -123,18 +127,23 @@ func (b *Book) read(name string) (cached, error) {
 // sum is what bookings and assets hold together.
 func (c *content) sum() (ledger.Amounts, error) {
 	sum := ledger.Amounts{}
-	var err error
+	var all error
+	add := func(pool ledger.Pool, amount bytesize.Bytes) { // in place: this is the longest part of an admission
+		total, err := sum[pool].Add(amount)
+		if err != nil {
+			all = fault.As(fault.Corrupt, fmt.Errorf("sum up %s of the book: %w", pool, err))
+		}
+		sum[pool] = total
+	}
 	for _, booking := range c.bookings {
-		if sum, err = sum.Plus(booking.Amounts); err != nil {
-			return nil, fault.As(fault.Corrupt, fmt.Errorf("sum up book: %w", err))
+		for pool, amount := range booking.Amounts {
+			add(pool, amount)
 		}
 	}
 	for _, a := range c.assets {
-		if sum, err = sum.Plus(ledger.Amounts{a.Pool: a.Bytes}); err != nil {
-			return nil, fault.As(fault.Corrupt, fmt.Errorf("sum up book: %w", err))
-		}
+		add(a.Pool, a.Bytes)
 	}
-	return sum, nil
+	return sum, all
 }
 
 // whole refuses a book with entries that cannot be read: what they hold is not known.

@@ -36,8 +36,10 @@ type Shortage struct {
 	Kind      Kind
 	NeedBytes bytesize.Bytes
 	HasBytes  bytesize.Bytes
-	// Usage tells who has the rest; it is the zero value when that could not be found out.
-	Usage Usage
+	// Usage tells who has the rest; it is the zero value when that could not be found out. Foreign are the largest of
+	// others' files.
+	Usage   Usage
+	Foreign []Use
 }
 
 // Error implements error.
@@ -49,7 +51,7 @@ func (s *Shortage) Error() string {
 	text += fmt.Sprintf(" of %s: %s in %d segments, %s free for reuse, %s of others",
 		s.Usage.CapacityBytes, s.Usage.SegmentBytes, s.Usage.SegmentCount, s.Usage.PoolBytes, s.Usage.ForeignBytes)
 	var names []string
-	for _, u := range s.Usage.Foreign {
+	for _, u := range s.Foreign {
 		names = append(names, fmt.Sprintf("%s %s uid %d", u.Path, u.Bytes, u.UID))
 	}
 	if len(names) > 0 {

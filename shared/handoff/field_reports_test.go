@@ -101,8 +101,11 @@ func TestB82FullFolderIsNoCrash(t *testing.T) {
 		}
 	}
 	usage, err := s.Usage()
-	if err != nil || len(usage) != 1 || usage[0].ForeignBytes != 32*bytesize.MiB || usage[0].Foreign[0].Path != foreign {
+	if err != nil || len(usage) != 1 || usage[0].ForeignBytes != 32*bytesize.MiB {
 		t.Errorf("usage %+v, %v", usage, err)
+	}
+	if users := s.Foreign(handoff.SHM); len(users) != 1 || users[0].Path != foreign || users[0].UID != 0 {
+		t.Errorf("users %+v", users)
 	}
 	for _, f := range []string{foreign, stranger} {
 		if _, err := os.Lstat(f); err != nil {

@@ -22,9 +22,8 @@ type Usage struct {
 	SegmentBytes  bytesize.Bytes `json:"segment_bytes"`
 	PoolCount     int            `json:"pool_count"`
 	PoolBytes     bytesize.Bytes `json:"pool_bytes"`
-	// ForeignBytes are in use and not ours; Foreign are the largest of those that can be named, on a tmpfs only.
+	// ForeignBytes are in use and not ours.
 	ForeignBytes bytesize.Bytes `json:"foreign_bytes"`
-	Foreign      []Use          `json:"foreign,omitempty"`
 }
 
 // foreignMax is how many foreign files are named, foreignDepth how deep they are looked for.
@@ -33,7 +32,7 @@ const (
 	foreignDepth = 4
 )
 
-// Usage looks at each folder.
+// Usage looks at each folder. It costs a look at each segment; see Foreign for who has the rest.
 func (s *Spill) Usage() ([]Usage, error) {
 	var all []Usage
 	for _, f := range s.folders {
@@ -48,21 +47,32 @@ func (s *Spill) Usage() ([]Usage, error) {
 
 func (f *folder) usage() (Usage, error) {
 	u := Usage{Path: f.path, Kind: f.kind}
-	var err error
+	before, err := f.ours(&u)
+	if err != nil {
+		return u, err
+	}
 	if u.CapacityBytes, u.HasBytes, err = f.space(); err != nil {
 		return u, err
 	}
-	if u.SegmentCount, u.SegmentBytes, err = sizes(f.seg); err != nil {
+	after, err := f.ours(&u)
+	if err != nil {
 		return u, err
+	}
+	// Segments come and go meanwhile; one that was just removed must not be taken for somebody else's.
+	u.ForeignBytes = max(0, u.CapacityBytes-u.HasBytes-max(before, after))
+	return u, nil
+}
+
+// ours fills in what segments take, and sums it up.
+func (f *folder) ours(u *Usage) (bytesize.Bytes, error) {
+	var err error
+	if u.SegmentCount, u.SegmentBytes, err = sizes(f.seg); err != nil {
+		return 0, err
 	}
 	if u.PoolCount, u.PoolBytes, err = sizes(f.pool); err != nil {
-		return u, err
+		return 0, err
 	}
-	u.ForeignBytes = max(0, u.CapacityBytes-u.HasBytes-u.SegmentBytes-u.PoolBytes)
-	if f.kind == SHM {
-		u.Foreign = f.foreign()
-	}
-	return u, nil
+	return u.SegmentBytes + u.PoolBytes, nil
 }
 
 // sizes counts the files of a directory and the space they take.
@@ -82,8 +92,20 @@ func sizes(dir *os.File) (int, bytesize.Bytes, error) {
 	return count, sum, nil
 }
 
+// Foreign names the largest files of others on the file system of a kind's folder, if that is a tmpfs. It may look at
+// many files.
+func (s *Spill) Foreign(kind Kind) []Use {
+	if f := s.folder(kind); f != nil {
+		return f.foreign()
+	}
+	return nil
+}
+
 // foreign names the largest files on the same file system outside our folder. It looks at most at filesMax of them.
 func (f *folder) foreign() []Use {
+	if f.kind != SHM {
+		return nil
+	}
 	root, dev := f.path, deviceOf(f.path)
 	for parent := filepath.Dir(root); parent != root && deviceOf(parent) == dev; parent = filepath.Dir(parent) {
 		root = parent
@@ -144,7 +166,9 @@ func (s *Spill) Check(kind Kind, body bytesize.Bytes) error {
 		if u.HasBytes+u.PoolBytes >= need {
 			return nil
 		}
-		err = &Shortage{Path: f.path, Kind: f.kind, NeedBytes: need, HasBytes: u.HasBytes + u.PoolBytes, Usage: u}
+		err = &Shortage{
+			Path: f.path, Kind: f.kind, NeedBytes: need, HasBytes: u.HasBytes + u.PoolBytes, Usage: u, Foreign: f.foreign(),
+		}
 	}
 	return err
 }
@@ -156,6 +180,6 @@ func (s *Spill) shortage(f *folder, size int64) error {
 	if err != nil {
 		return errors.Join(short, err)
 	}
-	short.HasBytes, short.Usage = u.HasBytes, u
+	short.HasBytes, short.Usage, short.Foreign = u.HasBytes, u, f.foreign()
 	return short
 }
