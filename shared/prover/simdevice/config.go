@@ -82,3 +82,18 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+// Lasting is the configuration without what is ordered for single jobs: what a known-answer test of the device meets.
+func (c Config) Lasting() Config {
+	var lasting []string
+	for _, text := range c.Failures {
+		if f, err := parseFailure(text); err == nil && f.onwards && c.JobsBefore+1 >= f.nth {
+			lasting = append(lasting, text)
+		}
+	}
+	c.Failures, c.StartTime, c.FinishTime = lasting, 0, 0
+	if c.FlipEvery > 1 {
+		c.FlipEvery = 0
+	}
+	return c
+}

@@ -104,18 +104,11 @@ func (p *Proof) Finish(ctx context.Context) (Proved, error) {
 	return *a.Proved, nil
 }
 
-// Drop gives a proof up; the engine unmaps its segment as soon as it can.
+// Drop gives a proof up and returns when the engine has unmapped its segment, or is gone. A hung engine is killed by its
+// watch.
 func (p *Proof) Drop() {
-	// Nobody waits: an engine that is gone has dropped it.
-	_ = p.engine.conn.send(request{ID: p.engine.number(), Do: verbDrop, Proof: p.id}, nil)
-}
-
-// number gives the ID of a request whose answer nobody waits for.
-func (e *Engine) number() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.next++
-	return e.next
+	// Its only error is that the engine is gone.
+	_, _ = p.engine.ask(context.Background(), request{Do: verbDrop, Proof: p.id}, nil)
 }
 
 // Evict gives back an idle circuit. Errors: fault.Conflict when it is in use.

@@ -18,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/srs"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
 	"github.com/proofrack/proofrack/shared/prover"
+	"github.com/proofrack/proofrack/shared/prover/simdevice"
 )
 
 // squares is the canary's circuit: x is squared again and again, the last square is the public input.
@@ -99,7 +100,12 @@ func (s *server) canary(ctx context.Context) (err error) {
 	}
 	s.step("canary")
 	defer s.step("canary done")
-	device, err := s.openDevice()
+	var simulate *simdevice.Config
+	if s.setup.Simulate != nil {
+		lasting := s.setup.Simulate.Lasting()
+		simulate = &lasting
+	}
+	device, err := s.openDevice(simulate)
 	if err != nil {
 		return fmt.Errorf("canary: %w", err)
 	}

@@ -14,9 +14,11 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/handoff"
+	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs"
@@ -62,38 +64,45 @@ func spawn(t *testing.T, c engine.Config) *engine.Engine {
 	return e
 }
 
-const bodyOffset = 4096
-
-// sealed is a toy segment in a file.
+// sealed is a toy segment of a new attempt.
 func sealed(t *testing.T, seed uint64) (*os.File, engine.Work) {
 	t.Helper()
+	spill, err := handoff.New(handoff.NewConfig(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { spill.Close() })
 	layout, err := compact.LayoutOf(toy.Circuit())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(filepath.Join(t.TempDir(), "s"), os.O_RDWR|os.O_CREATE, 0o600)
+	id, err := job.NewID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
-	size := bodyOffset + layout.Bytes()
-	if err := f.Truncate(int64(size)); err != nil {
-		t.Fatal(err)
-	}
-	memory, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	a := job.Attempt{Job: id, Partition: 3, Fence: 1}
+	draft, err := spill.Create(t.Context(), handoff.Spec{Attempt: a, Circuit: "toy", Bytes: bytesize.Bytes(layout.Bytes())})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Munmap(memory)
+	defer draft.Close()
 	w, err := toy.Circuit().Decode(toy.Slice(seed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := compact.Job{Circuit: toy.Circuit(), Witness: w, Partition: 3}
-	if _, err := job.Synthesize(t.Context(), memory[bodyOffset:]); err != nil {
+	work := compact.Job{Circuit: toy.Circuit(), Witness: w, Partition: a.Partition}
+	if _, err := work.Synthesize(t.Context(), draft.Memory()); err != nil {
 		t.Fatal(err)
 	}
-	return f, engine.Work{Circuit: "toy", Partition: 3, Offset: bodyOffset, Bytes: int64(layout.Bytes()), Attempt: "a"}
+	if err := draft.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	segment, err := spill.Open(t.Context(), handoff.Want{Attempt: a, Circuit: "toy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { segment.Close() })
+	return segment.File(), engine.Work{Circuit: "toy", Attempt: a}
 }
 
 func verify(t *testing.T, key []byte, seed uint64, proof []byte) {
@@ -212,22 +221,24 @@ func TestEngineRefusesBadSegments(t *testing.T) {
 	t.Parallel()
 	e := spawn(t, config(params(t), nil))
 	f, w := sealed(t, 1)
-	for name, change := range map[string]func(*engine.Work){
-		"beyond the file": func(w *engine.Work) { w.Bytes++ },
-		"far offset":      func(w *engine.Work) { w.Offset = 1 << 60 },
-		"negative":        func(w *engine.Work) { w.Offset = -8 },
-		"overflow":        func(w *engine.Work) { w.Bytes = 1<<63 - 1 },
-		"other circuit":   func(w *engine.Work) { w.Circuit = "porep-2KiB" },
-		"other partition": func(w *engine.Work) { w.Partition = 1 },
-		"no header":       func(w *engine.Work) { w.Offset = 0 },
+	other := w
+	other.Attempt.Partition = 1
+	newer := w
+	newer.Attempt.Fence++
+	for name, work := range map[string]engine.Work{
+		"other circuit": {Attempt: w.Attempt, Circuit: "porep-2KiB"}, "other partition": other, "other fence": newer,
 	} {
-		work := w
-		change(&work)
 		if _, err := prove(t.Context(), e, f, work); fault.KindOf(err) != fault.Corrupt {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := f.WriteAt([]byte{0xff}, bodyOffset+5000); err != nil {
+	writable, err := os.OpenFile(f.Name(), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writable.Close()
+	const inTheVectors = 10000
+	if _, err := writable.WriteAt([]byte{0xff}, inTheVectors); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := prove(t.Context(), e, f, w); fault.KindOf(err) != fault.Corrupt {

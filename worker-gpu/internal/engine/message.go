@@ -5,6 +5,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/prover/simdevice"
 )
 
@@ -52,13 +53,8 @@ type request struct {
 
 // Work is a sealed segment to prove; its file goes with it.
 type Work struct {
-	Circuit   string `json:"circuit"`
-	Partition int    `json:"partition"`
-	// Offset and Bytes are where the vectors lie in the file.
-	Offset int64 `json:"offset"`
-	Bytes  int64 `json:"bytes"`
-	// Attempt is for logs.
-	Attempt string `json:"attempt"`
+	Attempt job.Attempt `json:"attempt"`
+	Circuit string      `json:"circuit"`
 }
 
 // Loaded is what an engine knows of a circuit whose parameters it holds.

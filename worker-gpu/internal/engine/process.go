@@ -26,6 +26,9 @@ type Config struct {
 	Command []string
 	// Setup is what it is told.
 	Setup Setup
+	// Environ is added to its environment; Inherit are files that it holds as long as it lives.
+	Environ []string
+	Inherit []*os.File
 	// StartMax bounds the time until it is ready, StopMax the time that it has to end by itself.
 	StartMax, StopMax time.Duration
 	// StallMax is how long it may show no progress while it has something to do; StageMax bounds one stage.
@@ -132,7 +135,8 @@ func Spawn(ctx context.Context, config Config) (*Engine, error) {
 func (e *Engine) start(socket *os.File) error {
 	//nolint:gosec // the command is this program, or the configuration's
 	e.cmd = exec.Command(e.config.Command[0], e.config.Command[1:]...)
-	e.cmd.ExtraFiles = []*os.File{socket}
+	e.cmd.ExtraFiles = append([]*os.File{socket}, e.config.Inherit...)
+	e.cmd.Env = append(os.Environ(), e.config.Environ...)
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	stderr, err := e.cmd.StderrPipe()
 	if err != nil {

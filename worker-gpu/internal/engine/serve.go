@@ -15,6 +15,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/proof/compact"
@@ -71,10 +72,11 @@ type proof struct {
 	cancel  context.CancelFunc
 	ctx     context.Context
 	pending prover.Pending
-	memory  []byte
+	mapped  *handoff.Segment
 	release func()
 	active  atomic.Int32 // calls that use it
 	dropped bool
+	gone    chan struct{} // closed when the segment is unmapped
 }
 
 // serve answers until the worker closes its end.
@@ -112,6 +114,9 @@ func serve(ctx context.Context, c *conn) error {
 		default:
 			return fault.New(fault.Internal, "more than %d requests at once", requestsMax)
 		}
+		if r.Do == verbStart { // before anything that may name it, such as its drop
+			s.register(r.ID)
+		}
 		go func() {
 			defer func() { <-s.slots }()
 			s.answer(ctx, &r, file)
@@ -132,20 +137,20 @@ func (s *server) prepare(setup Setup) error {
 	s.set = residency.New(residency.Config{
 		Params: setup.Params, Cache: setup.Cache, Workers: s.setup.Workers, Find: catalog.Find,
 	})
-	s.device, err = s.openDevice()
+	s.device, err = s.openDevice(s.setup.Simulate)
 	return err
 }
 
-func (s *server) openDevice() (prover.Device, error) {
+func (s *server) openDevice(simulate *simdevice.Config) (prover.Device, error) {
 	if s.setup.Device != "cpu" {
 		return nil, fault.WithHint(fault.New(fault.Device, "this build has no engine for devices of kind %q", s.setup.Device),
 			`"cpu" proves on the processor`)
 	}
 	var device prover.Device = prover.NewCPU(prover.CPUConfig{Workers: s.setup.Workers, Observe: s.observe})
-	if s.setup.Simulate == nil {
+	if simulate == nil {
 		return device, nil
 	}
-	return simdevice.New(device, *s.setup.Simulate)
+	return simdevice.New(device, *simulate)
 }
 
 // observe counts a stage and shows it.
@@ -199,8 +204,8 @@ func processorTime() time.Duration {
 
 // answer does what is asked. An answer that cannot be sent has no reader: the loop in serve ends then.
 func (s *server) answer(ctx context.Context, r *request, file *os.File) {
-	if file != nil {
-		defer file.Close()
+	if file != nil && r.Do != verbStart {
+		_ = file.Close() // nobody asked for it
 	}
 	a := answer{ID: r.ID}
 	var err error
@@ -208,7 +213,7 @@ func (s *server) answer(ctx context.Context, r *request, file *os.File) {
 	case verbLoad:
 		a.Loaded, err = s.load(ctx, r.Circuit)
 	case verbStart:
-		err = s.start(ctx, r, file)
+		err = s.start(r, file)
 	case verbFinish:
 		a.Proved, err = s.finish(r.Proof)
 	case verbDrop:
@@ -272,7 +277,7 @@ func (s *server) evict(id string) error {
 			return fmt.Errorf("close device: %w", err)
 		}
 		var err error
-		s.device, err = s.openDevice()
+		s.device, err = s.openDevice(s.setup.Simulate)
 		return err
 	})
 	return err

@@ -5,44 +5,55 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/prover"
 )
 
+// register makes room for a proof that is about to start; its start is its first use.
+func (s *server) register(id uint64) {
+	p := &proof{gone: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.active.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proofs[id] = p
+}
+
 // start maps a segment, checks it and starts its proof; it is kept under the request's ID.
-func (s *server) start(ctx context.Context, r *request, file *os.File) error {
+func (s *server) start(r *request, file *os.File) (err error) {
+	s.mu.Lock()
+	p := s.proofs[r.ID]
+	s.mu.Unlock()
+	defer func() { s.done(r.ID, p, err != nil) }()
 	if r.Work == nil || file == nil {
+		if file != nil {
+			_ = file.Close() // nobody can use it
+		}
 		return fault.New(fault.Internal, "start without work or segment")
 	}
-	memory, err := mapSegment(file, r.Work)
+	mapped, err := handoff.FromFile(file, handoff.Want{Attempt: r.Work.Attempt, Circuit: r.Work.Circuit})
 	if err != nil {
 		return err
 	}
-	p := &proof{memory: memory}
-	p.ctx, p.cancel = context.WithCancel(ctx)
-	p.active.Add(1)
 	s.mu.Lock()
-	s.proofs[r.ID] = p
+	p.mapped = mapped
 	s.mu.Unlock()
 	if err := s.startProof(p, r.Work); err != nil {
-		s.done(r.ID, p, true)
 		return fmt.Errorf("prove attempt %s: %w", r.Work.Attempt, err)
 	}
-	s.done(r.ID, p, false)
 	return nil
 }
 
 func (s *server) startProof(p *proof, w *Work) error {
-	segment, err := compact.Open(p.memory[w.Offset:][:w.Bytes])
+	segment, err := compact.Open(p.mapped.Memory())
 	if err != nil {
 		return err
 	}
-	if segment.CircuitID() != w.Circuit || segment.Partition() != w.Partition {
+	if segment.CircuitID() != w.Circuit || segment.Partition() != w.Attempt.Partition {
 		return fault.New(fault.Corrupt, "segment is of partition %d of circuit %s, asked to prove partition %d of %s",
-			segment.Partition(), segment.CircuitID(), w.Partition, w.Circuit)
+			segment.Partition(), segment.CircuitID(), w.Attempt.Partition, w.Circuit)
 	}
 	s.step("check segment")
 	if err := segment.Verify(s.setup.Workers); err != nil {
@@ -68,24 +79,6 @@ func (s *server) startProof(p *proof, w *Work) error {
 	s.mu.Unlock()
 	s.step("released")
 	return nil
-}
-
-// mapSegment maps the whole file, which must hold what the work says.
-func mapSegment(file *os.File, w *Work) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("look at segment of attempt %s: %w", w.Attempt, err)
-	}
-	size := info.Size()
-	if w.Offset < 0 || w.Bytes < compact.HeaderBytes || w.Offset > size || w.Bytes > size-w.Offset || w.Offset%8 != 0 {
-		return nil, fault.New(fault.Corrupt, "segment of attempt %s: bytes %d to %d of a file of %d",
-			w.Attempt, w.Offset, w.Offset+w.Bytes, size)
-	}
-	memory, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map segment of attempt %s: %w", w.Attempt, err)
-	}
-	return memory, nil
 }
 
 // finish ends a started proof.
@@ -114,7 +107,7 @@ func (s *server) finish(id uint64) (*Proved, error) {
 	}}, nil
 }
 
-// drop gives up a proof; what runs of it ends soon.
+// drop gives up a proof and waits until its segment is unmapped.
 func (s *server) drop(id uint64) {
 	s.mu.Lock()
 	p, ok := s.proofs[id]
@@ -124,6 +117,7 @@ func (s *server) drop(id uint64) {
 	s.mu.Unlock()
 	if ok {
 		s.done(id, p, true)
+		<-p.gone
 	}
 }
 
@@ -145,7 +139,10 @@ func (s *server) done(id uint64, p *proof, drop bool) {
 	if p.release != nil {
 		p.release()
 	}
-	if err := unix.Munmap(p.memory); err != nil {
-		panic(fmt.Sprintf("engine: unmap segment: %v", err))
+	if p.mapped != nil {
+		if err := p.mapped.Close(); err != nil {
+			panic(fmt.Sprintf("engine: %v", err))
+		}
 	}
+	close(p.gone)
 }

@@ -1,0 +1,35 @@
+// Command worker-gpu is the GPU worker (package workergpu). Started with the argument "engine" it drives one device for
+// the worker that started it.
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/shared/attempt/host"
+	"github.com/proofrack/proofrack/shared/telemetry"
+	workergpu "github.com/proofrack/proofrack/worker-gpu"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == workergpu.EngineArgument {
+		os.Exit(workergpu.Engine())
+	}
+	config := workergpu.DefaultConfig()
+	program := host.Program{
+		Name: "worker-gpu", Title: "GPU worker", Config: &config,
+		Logs: func() telemetry.LogConfig { return config.Logs },
+		Set:  func(log zerolog.Logger, build string) { config.Log, config.Build = log, build },
+		Flags: func(flags *flag.FlagSet, assign func(string)) {
+			flags.Func("device", "devices to drive, separated by commas: cpu, or names or UUIDs of GPUs", func(names string) error {
+				assign("prove.devices=" + names)
+				return nil
+			})
+		},
+		Run: func(ctx context.Context) error { return workergpu.Run(ctx, config) },
+	}
+	os.Exit(program.Main(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}

@@ -1,0 +1,38 @@
+package prove
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/prover/simdevice"
+	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
+)
+
+// Config says what a device is and how it is driven.
+type Config struct {
+	Device   job.Device
+	UUID     string
+	Name     string
+	NUMANode int
+	// Memory is the device's own, 0 for none.
+	Memory bytesize.Bytes
+	// Streamed tells that parameters are read through, not kept in memory: they are not booked then.
+	Streamed bool
+	// Params is the folder of parameter files; Circuits are those to prove.
+	Params   string
+	Circuits []circuit.Circuit
+	// Engine is what every engine of the device is started with; Simulate orders faults.
+	Engine   engine.Config
+	Simulate *simdevice.Config
+	// PollEvery is how often parameters that were missing are looked for.
+	PollEvery time.Duration
+	// PauseMin is the pause after the first fault; it doubles with each further one up to PauseMax.
+	PauseMin, PauseMax time.Duration
+	// FaultsMax is how many faults in a row make the device unhealthy.
+	FaultsMax int
+	Log       zerolog.Logger
+}

@@ -1,0 +1,441 @@
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/attempt/host"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/proof/groth16"
+	"github.com/proofrack/proofrack/shared/proof/srs"
+	"github.com/proofrack/proofrack/shared/wire"
+	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
+	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
+)
+
+// Device is one device with its engine. Its methods may be called from several goroutines.
+type Device struct {
+	config Config
+	host   *host.Host
+	lane   *lane
+	jobs   atomic.Int64  // started on the device, ever
+	ticks  atomic.Uint64 // progress of the supervisor
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and renewed at each change
+	engine   *engine.Engine
+	base     uint64 // progress of engines that are gone
+	faults   int    // in a row
+	reason   string // the last fault
+	drift    string // of the device's memory
+	started  bool   // an engine has been ready
+	circuits map[string]*circuitState
+	assets   map[string][]func() error // held for a circuit
+	free     bytesize.Bytes            // of the device's memory when its engine was new
+	recycle  string                    // why the engine is to be replaced when it is idle
+	using    int                       // proofs in the engine
+}
+
+// circuitState is what is known of one circuit on this device.
+type circuitState struct {
+	loaded *engine.Loaded // nil while it is not ready
+	key    *groth16.PreparedKey
+	err    error
+	file   string // state of the parameter file that err is about
+}
+
+// New makes a device; Run drives it.
+func New(config Config, h *host.Host) *Device {
+	return &Device{
+		config: config, host: h, lane: newLane(), changed: make(chan struct{}), circuits: map[string]*circuitState{},
+		assets: map[string][]func() error{},
+	}
+}
+
+// change runs a change of the state and wakes whoever waits for one.
+func (d *Device) change(do func()) {
+	d.mu.Lock()
+	do()
+	close(d.changed)
+	d.changed = make(chan struct{})
+	d.mu.Unlock()
+	d.host.Poke()
+}
+
+// Run keeps an engine running until ctx ends.
+func (d *Device) Run(ctx context.Context) error {
+	pause := d.config.PauseMin
+	for ctx.Err() == nil {
+		d.ticks.Add(1)
+		fault := d.serve(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if fault == nil { // recycled
+			pause = d.config.PauseMin
+			continue
+		}
+		d.note(fault)
+		if d.faultsInRow() <= 1 {
+			pause = d.config.PauseMin
+		}
+		d.config.Log.Warn().Err(fault).Str("device", string(d.config.Device)).Dur("pause", pause).Msg("engine is replaced")
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, d.config.PauseMax)
+	}
+	return nil
+}
+
+// note counts a fault.
+func (d *Device) note(err error) {
+	d.change(func() {
+		d.faults++
+		d.reason = firstLine(err.Error())
+	})
+}
+
+func (d *Device) faultsInRow() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.faults
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// serve runs one engine to its end. The error says what was wrong with it; nil means that it was replaced on purpose.
+func (d *Device) serve(ctx context.Context) error {
+	e, err := engine.Spawn(ctx, d.engineConfig())
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if d.faultsInRow() > 0 {
+		if err := e.Canary(ctx); err != nil {
+			return err
+		}
+	}
+	for _, c := range d.config.Circuits {
+		d.load(ctx, e, c.ID(), "")
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	d.change(func() {
+		d.engine, d.started, d.recycle = e, true, ""
+		d.free = e.Progress().Free
+	})
+	d.config.Log.Info().Str("device", string(d.config.Device)).Int("pid", e.PID()).Msg("engine is ready")
+	err = d.attend(ctx, e)
+	d.change(func() {
+		d.base += e.Progress().Count()
+		d.engine = nil
+	})
+	return err
+}
+
+func (d *Device) engineConfig() engine.Config {
+	c := d.config.Engine
+	if d.config.Simulate != nil {
+		simulate := *d.config.Simulate
+		simulate.JobsBefore = int(d.jobs.Load())
+		c.Setup.Simulate = &simulate
+	}
+	return c
+}
+
+// attend watches an engine that serves: its end, its parameters, its memory.
+func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
+	ticker := time.NewTicker(d.config.PollEvery)
+	defer ticker.Stop()
+	for {
+		d.mu.Lock()
+		changed, recycle, using := d.changed, d.recycle, d.using
+		d.mu.Unlock()
+		if recycle != "" && using == 0 {
+			return d.replaced(recycle)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.Gone():
+			return e.Crash()
+		case <-changed:
+		case <-ticker.C:
+			d.ticks.Add(1)
+			d.look(ctx, e)
+		}
+	}
+}
+
+// replaced tells why an engine is replaced on purpose: a fault of the device is one, memory drift is none.
+func (d *Device) replaced(why string) error {
+	if why == recycleDrift {
+		d.config.Log.Warn().Str("device", string(d.config.Device)).Msg("engine is recycled: device memory drifts")
+		return nil
+	}
+	return fault.New(fault.Device, "%s", why)
+}
+
+const recycleDrift = "device memory drifts"
+
+// look tries the circuits again whose parameter files have changed.
+func (d *Device) look(ctx context.Context, e *engine.Engine) {
+	for _, c := range d.config.Circuits {
+		d.mu.Lock()
+		s := d.circuits[c.ID()]
+		var before string
+		if s != nil {
+			before = s.file
+		}
+		ready := s != nil && s.loaded != nil
+		d.mu.Unlock()
+		if ready {
+			continue
+		}
+		if now := fileState(residency.ParamsPath(d.config.Params, c)); now != before {
+			d.load(ctx, e, c.ID(), now)
+		}
+	}
+}
+
+// fileState tells states of a file and of its folder's manifest apart.
+func fileState(path string) string {
+	var b strings.Builder
+	manifest := path[:strings.LastIndexByte(path, os.PathSeparator)+1] + srs.ManifestName
+	for _, p := range []string{path, manifest} {
+		if info, err := os.Stat(p); err == nil {
+			fmt.Fprintf(&b, "%d %d;", info.Size(), info.ModTime().UnixNano())
+		} else {
+			b.WriteString("none;")
+		}
+	}
+	return b.String()
+}
+
+// load asks the engine for a circuit and notes what came of it.
+func (d *Device) load(ctx context.Context, e *engine.Engine, id, file string) {
+	if file == "" {
+		for _, c := range d.config.Circuits {
+			if c.ID() == id {
+				file = fileState(residency.ParamsPath(d.config.Params, c))
+			}
+		}
+	}
+	s := &circuitState{file: file}
+	loaded, err := e.Load(ctx, id)
+	if err == nil {
+		s.key, err = prepareKey(loaded.Key)
+	}
+	if err != nil {
+		s.err = err
+		if kind := fault.KindOf(err); kind != fault.NotFound && ctx.Err() == nil {
+			d.config.Log.Error().Err(err).Str("circuit", id).Msg("parameters cannot be used")
+		}
+	} else {
+		s.loaded = &loaded
+		d.config.Log.Info().Str("circuit", id).Str("digest", loaded.Digest).Float64("seconds", loaded.Seconds).
+			Msg("parameters are ready")
+	}
+	d.change(func() { d.circuits[id] = s })
+}
+
+func prepareKey(data []byte) (*groth16.PreparedKey, error) {
+	key, err := srs.ParseKey(data)
+	if err != nil {
+		return nil, err
+	}
+	return groth16.Prepare(key)
+}
+
+// serving waits for an engine that can prove a circuit; done must be called when the proof is out of it. Errors: kind
+// Exhausted when there can be none now (the attempt is handed back), the context's.
+func (d *Device) serving(ctx context.Context, id string) (e *engine.Engine, s *circuitState, done func(), err error) {
+	for {
+		d.mu.Lock()
+		e, s, changed := d.engine, d.circuits[id], d.changed
+		if e != nil && (d.recycle != "" || gone(e)) {
+			e = nil // the supervisor is about to replace it
+		}
+		err := d.refusal(e, s, id)
+		if e != nil && err == nil {
+			d.using++
+			d.mu.Unlock()
+			return e, s, sync.OnceFunc(func() { d.change(func() { d.using-- }) }), nil
+		}
+		d.mu.Unlock()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, nil, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func gone(e *engine.Engine) bool {
+	select {
+	case <-e.Gone():
+		return true
+	default:
+		return false
+	}
+}
+
+// refusal is why a circuit cannot be proved for some time, nil when it can or soon will be.
+func (d *Device) refusal(e *engine.Engine, s *circuitState, id string) error {
+	switch {
+	case e != nil && s == nil:
+		return fault.New(fault.Exhausted, "device %s does not prove circuit %s", d.config.Device, id)
+	case e != nil && s.loaded == nil:
+		return fault.As(fault.Exhausted,
+			fmt.Errorf("device %s is not ready for circuit %s: %w", d.config.Device, id, s.err))
+	case e == nil && d.faults >= d.config.FaultsMax:
+		return fault.New(fault.Exhausted, "device %s is unhealthy: %s", d.config.Device, d.reason)
+	}
+	return nil
+}
+
+// company tells that more than one proof is in the engine.
+func (d *Device) company() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.using > 1
+}
+
+// blame has the engine replaced after a fault of the device: when it is idle, or at once when it is gone.
+func (d *Device) blame(err error) {
+	var crash *engine.Crash
+	if errors.As(err, &crash) {
+		return // the supervisor has seen it
+	}
+	d.change(func() { d.recycle = firstLine(err.Error()) })
+}
+
+// praise ends a row of faults.
+func (d *Device) praise() {
+	d.mu.Lock()
+	clear := d.faults > 0 && d.recycle == ""
+	d.mu.Unlock()
+	if clear {
+		d.change(func() { d.faults, d.reason = 0, "" })
+	}
+}
+
+// measure looks at the device's memory after a proof, when no other is on it (B11).
+func (d *Device) measure(e *engine.Engine, need bytesize.Bytes) {
+	p := e.Progress()
+	if p.Total == 0 || d.company() {
+		return
+	}
+	d.mu.Lock()
+	lost := max(0, d.free-p.Free)
+	d.mu.Unlock()
+	if lost == 0 {
+		return
+	}
+	d.change(func() {
+		d.drift = fmt.Sprintf("device memory drift: %s of %s are not given back", lost, p.Total)
+		if p.Free < need+lost/2 && d.recycle == "" {
+			d.recycle = recycleDrift
+		}
+	})
+	d.config.Log.Warn().Str("device", string(d.config.Device)).Stringer("drift", lost).Stringer("free", p.Free).
+		Msg("device memory drifts")
+}
+
+// progress rises while the device works or its supervisor repairs it.
+func (d *Device) progress() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.base + d.ticks.Load()
+	if d.engine != nil {
+		n += d.engine.Progress().Count()
+	}
+	return n
+}
+
+// State is what beats say of the device.
+func (d *Device) State() wire.DeviceState {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := wire.DeviceState{
+		Device: d.config.Device, UUID: d.config.UUID, Name: d.config.Name, NUMANode: d.config.NUMANode,
+		Healthy: d.engine != nil, Reason: d.reason, Pending: d.using,
+	}
+	switch {
+	case s.Reason == "" && !d.started:
+		s.Reason = "engine is starting"
+	case s.Reason == "":
+		s.Reason = d.drift
+	}
+	for _, c := range d.config.Circuits {
+		s.Circuits = append(s.Circuits, d.circuit(c.ID()))
+	}
+	return s
+}
+
+func (d *Device) circuit(id string) wire.DeviceCircuit {
+	c := wire.DeviceCircuit{Circuit: id}
+	s := d.circuits[id]
+	switch {
+	case s == nil:
+		c.Missing = "parameters are not looked at yet"
+	case s.loaded == nil:
+		c.Missing = firstLine(s.err.Error())
+	default:
+		l := s.loaded
+		c.Ready, c.ParamsDigest = true, l.Digest
+		c.ArtifactBytes, c.SharedBytes, c.PendingBytes = l.Artifact, l.Shared, l.Pending
+		c.WorkingBytes, c.DeviceBytes = l.Working, l.Device
+		if !d.config.Streamed {
+			c.SRSBytes = l.SRS
+		}
+	}
+	return c
+}
+
+// Trouble is why the device can prove nothing, "" when it can.
+func (d *Device) Trouble() string {
+	s := d.State()
+	if !s.Healthy {
+		return fmt.Sprintf("device %s: %s", s.Device, s.Reason)
+	}
+	var missing string
+	for _, c := range s.Circuits {
+		if c.Ready {
+			return ""
+		}
+		if missing == "" {
+			missing = c.Missing
+		}
+	}
+	return fmt.Sprintf("device %s: no parameters: %s", s.Device, missing)
+}
+
+// Unhealthy tells that nothing should be fetched for the device now.
+func (d *Device) Unhealthy() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !d.started && d.engine == nil && d.faults == 0:
+		return fmt.Sprintf("device %s: engine is starting", d.config.Device)
+	case d.engine == nil && d.faults >= d.config.FaultsMax:
+		return fmt.Sprintf("device %s is unhealthy: %s", d.config.Device, d.reason)
+	}
+	return ""
+}

@@ -1,0 +1,24 @@
+// Command worker-synth is the synthesis worker (package workersynth).
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/shared/attempt/host"
+	"github.com/proofrack/proofrack/shared/telemetry"
+	workersynth "github.com/proofrack/proofrack/worker-synth"
+)
+
+func main() {
+	config := workersynth.DefaultConfig()
+	program := host.Program{
+		Name: "worker-synth", Title: "Synthesis worker", Config: &config,
+		Logs: func() telemetry.LogConfig { return config.Logs },
+		Set:  func(log zerolog.Logger, build string) { config.Log, config.Build = log, build },
+		Run:  func(ctx context.Context) error { return workersynth.Run(ctx, config) },
+	}
+	os.Exit(program.Main(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}

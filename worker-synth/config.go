@@ -1,0 +1,75 @@
+package workersynth
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/proofrack/proofrack/shared/attempt/host"
+	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/proof/catalog"
+	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
+)
+
+// Config is everything that a synthesis worker can be told.
+type Config struct {
+	host.Config
+
+	Synth   SynthConfig         `doc:"Synthesis."`
+	NATS    natsbus.Config      `doc:"The NATS servers and who we are there."`
+	Service service.Config      `doc:"How the program starts and ends."`
+	HTTP    service.HTTPConfig  `doc:"Health checks."`
+	Logs    telemetry.LogConfig `doc:"What is logged, and how."`
+}
+
+// SynthConfig tunes synthesis.
+type SynthConfig struct {
+	Slots        int            `doc:"How many partitions are synthesized at once."`
+	Workers      int            `doc:"Cores for each of them; 0 shares all cores among the slots."`
+	ScratchBytes bytesize.Bytes `doc:"Memory that each synthesis takes beside its segment, as it is booked."`
+	Circuits     []string       `doc:"Circuits that this worker takes; empty for all that it knows."`
+	Check        bool           `doc:"Compute every constraint of each partition again by plain arithmetic before it is sealed; a hundred times as slow."`
+	PadBytes     bytesize.Bytes `doc:"Bytes added to every segment, for tests with small circuits."`
+}
+
+// slotsMax bounds SynthConfig.Slots.
+const slotsMax = 256
+
+// DefaultConfig is for a host of its own: one slot for each four cores.
+func DefaultConfig() Config {
+	return Config{
+		Config:  host.DefaultConfig(),
+		Synth:   SynthConfig{Slots: max(1, runtime.NumCPU()/4), ScratchBytes: 96 * bytesize.MiB},
+		NATS:    natsbus.DefaultConfig(),
+		Service: service.DefaultConfig(),
+		HTTP:    service.DefaultHTTPConfig(),
+		Logs:    telemetry.DefaultLogConfig(),
+	}
+}
+
+// Validate reports all problems of this part.
+func (c *Config) Validate() error {
+	return c.Config.Validate()
+}
+
+// Validate demands at least one slot and circuits that exist.
+func (c *SynthConfig) Validate() error {
+	var errs []error
+	if c.Slots < 1 || c.Slots > slotsMax {
+		errs = append(errs, fault.New(fault.Invalid, "slots: must be 1 to %d, is %d", slotsMax, c.Slots))
+	}
+	if c.Workers < 0 {
+		errs = append(errs, fault.New(fault.Invalid, "workers: must not be negative, is %d", c.Workers))
+	}
+	if c.ScratchBytes < 0 || c.PadBytes < 0 {
+		errs = append(errs, fault.New(fault.Invalid, "scratch_bytes and pad_bytes: must not be negative"))
+	}
+	for _, id := range c.Circuits {
+		if _, err := catalog.Find(id); err != nil {
+			errs = append(errs, fault.As(fault.Invalid, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,295 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/shared/agent"
+	"github.com/proofrack/proofrack/shared/attempt"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/handoff"
+	"github.com/proofrack/proofrack/shared/hook"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/proof/compact"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Points of package hook that a synthesis comes by (H8).
+const (
+	PointAfterClaim   = "synth.after-claim"
+	PointMidWrite     = "synth.mid-write" // the first section is written
+	PointBeforeSeal   = "synth.before-seal"
+	PointAfterSeal    = "synth.after-seal"
+	PointAfterPublish = "synth.after-publish"
+	PointBeforeAck    = "synth.before-ack"
+)
+
+// SliceBytesMax bounds a slice.
+const SliceBytesMax = 64 << 20
+
+// Config says how partitions are synthesized.
+type Config struct {
+	// Workers is how many cores one synthesis uses.
+	Workers int
+	// Find gives a circuit by its id.
+	Find func(id string) (circuit.Circuit, error)
+	// CPUsOf gives the processors next to a device; none binds to nothing.
+	CPUsOf func(job.Device) []int
+	// Check computes every constraint after synthesis by plain arithmetic (slow).
+	Check bool
+	// Pad is added to every segment, for tests with small circuits.
+	Pad bytesize.Bytes
+}
+
+// Synth makes segments.
+type Synth struct {
+	config  Config
+	slices  bus.Objects
+	spill   *handoff.Spill
+	book    *agent.Book
+	points  *hook.Points
+	log     zerolog.Logger
+	mu      sync.Mutex
+	layouts map[string]*compact.Layout
+}
+
+// New makes one. Slices are read from the bucket, segments made in the spill folders and booked in the book.
+func New(c Config, slices bus.Objects, spill *handoff.Spill, book *agent.Book, p *hook.Points, l zerolog.Logger) *Synth {
+	return &Synth{config: c, slices: slices, spill: spill, book: book, points: p, log: l, layouts: map[string]*compact.Layout{}}
+}
+
+// Layout is where everything is in a circuit's segments; it is computed once.
+func (s *Synth) Layout(c circuit.Circuit) (*compact.Layout, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.layouts[c.ID()]; l != nil {
+		return l, nil
+	}
+	l, err := compact.LayoutOf(c)
+	if err == nil {
+		s.layouts[c.ID()] = l
+	}
+	return l, err
+}
+
+// BodyBytes is the size of a segment's body.
+func (s *Synth) BodyBytes(l *compact.Layout) bytesize.Bytes {
+	return bytesize.Bytes(l.Bytes()) + s.config.Pad
+}
+
+// task is one message.
+type task struct {
+	wire.SynthTask
+
+	synth *Synth
+}
+
+// Decode reads a message of the queue.
+func (s *Synth) Decode(data []byte) (attempt.Task, error) {
+	t := &task{synth: s}
+	if err := wire.Decode(data, &t.SynthTask); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *task) Attempt() job.Attempt           { return t.SynthTask.Attempt }
+func (t *task) Target() (job.Node, job.Device) { return t.Node, t.Device }
+func (t *task) Stage() job.Stage               { return job.Reserved }
+func (t *task) TraceParent() string            { return t.SynthTask.TraceParent }
+
+// making is one attempt on its way.
+type making struct {
+	*Synth
+
+	task    *task
+	run     *attempt.Run
+	circuit circuit.Circuit
+	layout  *compact.Layout
+	held    *agent.Held
+	draft   *handoff.Draft
+	kind    handoff.Kind
+	seconds map[string]float64
+}
+
+// Work synthesizes one partition and announces it.
+func (t *task) Work(ctx context.Context, r *attempt.Run) error {
+	s := t.synth
+	s.points.Hit(ctx, PointAfterClaim)
+	c, err := s.config.Find(t.Circuit)
+	if err != nil {
+		return fault.As(fault.Transient, fmt.Errorf("synthesize attempt %s: %w", r.Attempt(), err))
+	}
+	m := &making{Synth: s, task: t, run: r, circuit: c, seconds: map[string]float64{}}
+	if m.layout, err = s.Layout(c); err != nil {
+		return fault.As(fault.Internal, err)
+	}
+	witness, err := m.witness(ctx)
+	if err != nil {
+		return err
+	}
+	err = m.admit(ctx)
+	switch {
+	case errors.Is(err, agent.ErrHandedOver): // this message came again after the hand-over
+		if m.kind, err = s.sealedKind(r.Attempt()); err != nil {
+			return err
+		}
+		return m.announce(ctx)
+	case errors.Is(err, agent.ErrBooked): // another process of this node is at it
+		return fault.As(fault.Lost, err)
+	case err != nil:
+		return err
+	}
+	if err := m.make(ctx, witness); err != nil {
+		return errors.Join(err, m.giveBack(ctx))
+	}
+	if err := m.announce(ctx); err != nil {
+		return errors.Join(err, m.takeBack(ctx))
+	}
+	s.points.Hit(ctx, PointBeforeAck)
+	return nil
+}
+
+// witness fetches the slice and decodes it.
+func (m *making) witness(ctx context.Context) (circuit.Witness, error) {
+	began := time.Now()
+	data, err := m.fetch(ctx, m.task.Slice)
+	if err != nil {
+		return nil, err
+	}
+	w, err := m.circuit.Decode(data)
+	if err != nil {
+		return nil, fault.As(fault.Invalid, fmt.Errorf("bad input: decode slice %s: %w", m.task.Slice.Name, err))
+	}
+	m.seconds["slice"] = time.Since(began).Seconds()
+	return w, nil
+}
+
+// admit books the attempt.
+func (m *making) admit(ctx context.Context) error {
+	var err error
+	m.held, err = m.book.Admit(ctx, agent.Request{
+		Attempt: m.run.Attempt(), Circuit: m.circuit.ID(), Device: m.task.Device, Amounts: m.task.Amounts,
+		SegmentBytes: m.BodyBytes(m.layout),
+	})
+	return err
+}
+
+// make creates the segment, synthesizes into it, seals it and hands it over.
+func (m *making) make(ctx context.Context, w circuit.Witness) error {
+	began := time.Now()
+	if err := m.create(ctx); err != nil {
+		return err
+	}
+	m.seconds["segment"] = time.Since(began).Seconds()
+	m.run.SetHandoff(string(m.kind))
+	if err := m.held.SetStage(ctx, job.Synthesizing); err != nil {
+		return err
+	}
+	m.run.Enter(ctx, job.Synthesizing)
+	began = time.Now()
+	if err := m.synthesize(ctx, w); err != nil {
+		return err
+	}
+	m.seconds["synthesis"] = time.Since(began).Seconds()
+	if err := m.run.CheckFence(ctx); err != nil {
+		return err
+	}
+	m.points.Hit(ctx, PointBeforeSeal)
+	if err := m.draft.Seal(ctx); err != nil {
+		return err
+	}
+	m.points.Hit(ctx, PointAfterSeal)
+	if err := m.held.HandOver(ctx); err != nil {
+		return err
+	}
+	m.run.Enter(ctx, job.Sealed)
+	return m.draft.Close()
+}
+
+func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
+	walk := newWatched(w, m.config.CPUsOf(m.task.Device), func() { m.points.Hit(ctx, PointMidWrite) })
+	m.run.Follow(walk.progress)
+	defer m.run.Follow(nil)
+	work := compact.Job{
+		Circuit: m.circuit, Witness: walk, Partition: m.run.Attempt().Partition, Workers: m.config.Workers,
+	}
+	segment, err := work.Synthesize(ctx, m.draft.Memory()[:m.layout.Bytes()])
+	if err != nil {
+		return err
+	}
+	if !m.config.Check {
+		return nil
+	}
+	if err := segment.Check(m.circuit, m.config.Workers); err != nil {
+		return fault.As(fault.Internal, fmt.Errorf("check of attempt %s: synthesis is wrong: %w", m.run.Attempt(), err))
+	}
+	return nil
+}
+
+// create makes the segment in memory, or on disk when memory has no room.
+func (m *making) create(ctx context.Context) error {
+	spec := handoff.Spec{Attempt: m.run.Attempt(), Circuit: m.circuit.ID(), Bytes: m.BodyBytes(m.layout)}
+	kinds := m.spill.Kinds()
+	var err error
+	for i, kind := range kinds {
+		spec.Kind = kind
+		if i > 0 {
+			var short *handoff.Shortage
+			if !errors.As(err, &short) {
+				return err
+			}
+			m.log.Warn().Err(err).Stringer("attempt", spec.Attempt).Msg("no room in memory, segment goes to disk")
+			if err := m.rebook(ctx, kind); err != nil {
+				return err
+			}
+		}
+		if m.draft, err = m.spill.Create(ctx, spec); err == nil {
+			m.kind = kind
+			return nil
+		}
+	}
+	if errors.Is(err, handoff.ErrBusy) { // another process of this node is at it
+		return fault.As(fault.Lost, err)
+	}
+	return err
+}
+
+// announce publishes the prove task.
+func (m *making) announce(ctx context.Context) error {
+	if err := m.run.CheckFence(ctx); err != nil {
+		return err
+	}
+	t := m.task
+	body := wire.ProveTask{
+		Attempt: m.run.Attempt(), Node: t.Node, Device: t.Device, Circuit: t.Circuit, Segment: handoff.Name(m.run.Attempt()),
+		Handoff: string(m.kind), Amounts: m.amounts(), Deadline: t.Deadline, TraceParent: t.TraceParent(), Seconds: m.seconds,
+	}
+	data, err := wire.Encode(&body)
+	if err != nil {
+		return fault.As(fault.Internal, err)
+	}
+	if err := m.run.Publish(ctx, bus.Message{
+		Subject: wire.ProveSubject(t.Node, t.Device), ID: m.run.Attempt().String(), Data: data,
+	}); err != nil {
+		return err
+	}
+	m.points.Hit(ctx, PointAfterPublish)
+	return nil
+}
+
+func (m *making) amounts() ledger.Amounts {
+	if m.held == nil {
+		return m.task.Amounts
+	}
+	return m.held.Booking().Amounts
+}
