@@ -27,6 +27,10 @@ const (
 	noParams      kind = "parameters missing"
 	badParams     kind = "parameters wrong"
 	noRoom        kind = "no room"
+	jobFailed     kind = "job failed"
+	notReady      kind = "not ready"
+	timedOut      kind = "timed out"
+	noAnswer      kind = "no answer"
 	interrupted   kind = "interrupted"
 )
 
@@ -45,6 +49,14 @@ func (k kind) exitCode() int {
 		return 6
 	case noRoom:
 		return 7
+	case jobFailed:
+		return 8
+	case notReady:
+		return 9
+	case timedOut:
+		return 10
+	case noAnswer:
+		return 11
 	case interrupted:
 		return 130
 	case internalFault:

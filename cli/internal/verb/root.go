@@ -45,7 +45,8 @@ func (a *app) root() *cobra.Command {
 		Long: "proofrack takes the output of a sector's first commit phase (C1) and gives the proof bytes that every\n" +
 			"Filecoin verifier accepts. A path \"-\" is standard input or output.\n\n" +
 			"Exit codes: 0 done, 1 fault of program or machine, 2 wrong usage, 3 bad input, 4 proof does not verify,\n" +
-			"5 parameters missing, 6 parameters wrong, 7 out of room, 130 interrupted.",
+			"5 parameters missing, 6 parameters wrong, 7 out of room, 8 job failed, 9 not ready, 10 time is up (the job\n" +
+			"goes on), 11 the rack does not answer, 130 interrupted.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          a.unknownVerb,
@@ -59,6 +60,9 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.circuitCommand(), a.paramsCommand(), a.sectorCommand(), a.synthCommand(), a.inputsCommand(),
 		a.proveCommand(), a.verifyCommand(), a.benchCommand(),
+		a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.watchCommand(), a.whyCommand(), a.cancelCommand(),
+		a.resultCommand(), a.nodesCommand(), a.drainCommand(), a.intakeCommand(), a.dlqCommand(), a.ledgerCommand(),
+		a.auditCommand(),
 	)
 	return root
 }

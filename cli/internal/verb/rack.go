@@ -1,0 +1,159 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/client"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// rackFlags say which rack is meant and who asks. Each has an environment variable, for shells that work with one rack.
+type rackFlags struct {
+	server, creds, ca, tenant string
+	timeout                   time.Duration
+}
+
+// defaultServer is where "proofrack up" listens.
+const defaultServer = "nats://127.0.0.1:4222"
+
+// answerTimeout bounds a question to the rack that has an answer at once.
+const answerTimeout = 10 * time.Second
+
+func (f *rackFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.server, "server", "", "NATS server of the rack (PROOFRACK_SERVER, else "+defaultServer+")")
+	flags.StringVar(&f.creds, "creds", "", "credentials file (PROOFRACK_CREDS)")
+	flags.StringVar(&f.ca, "ca", "", "CA certificates of the rack, PEM (PROOFRACK_CA)")
+	flags.StringVar(&f.tenant, "tenant", "", "tenant of the credential (PROOFRACK_TENANT, else main)")
+	flags.DurationVar(&f.timeout, "timeout", answerTimeout, "how long to wait for an answer")
+}
+
+func or(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// rack is a connection to one.
+type rack struct {
+	bus     bus.Bus
+	client  *client.Client
+	tenant  job.Tenant
+	timeout time.Duration
+}
+
+func (r *rack) close() { r.bus.Close() }
+
+// connect connects to the rack, trying until the flags' timeout.
+func (a *app) connect(ctx context.Context, f *rackFlags) (*rack, error) {
+	tenant, err := job.ParseTenant(or(f.tenant, os.Getenv("PROOFRACK_TENANT"), string(job.MainTenant)))
+	if err != nil {
+		return nil, misuse("--tenant: %w", err)
+	}
+	config := natsbus.DefaultConfig()
+	config.URLs = []string{or(f.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
+	config.CredsFile = or(f.creds, os.Getenv("PROOFRACK_CREDS"))
+	config.CAFile = or(f.ca, os.Getenv("PROOFRACK_CA"))
+	config.Name = "proofrack-cli"
+	dialCtx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	b, err := natsbus.Connect(dialCtx, config)
+	if err != nil {
+		return nil, fail(noAnswer, `is the rack running, and is --server right? "proofrack up" starts one`,
+			"connect to the rack at %s: %w", config.URLs[0], err)
+	}
+	return &rack{bus: b, client: client.New(b, tenant), tenant: tenant, timeout: f.timeout}, nil
+}
+
+// within bounds a question that is answered at once.
+func (r *rack) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, r.timeout)
+}
+
+// admin asks the leader as an operator.
+func (r *rack) admin(ctx context.Context, verb string, body wire.Body, reply interface {
+	wire.Body
+	Err() error
+}) error {
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	return refused(client.Ask(ctx, r.bus, wire.AdminSubject(verb), body, reply, time.Second/2))
+}
+
+// refused gives an answer's fault the exit code of its kind.
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	var report *fault.Report
+	if errors.As(err, &report) {
+		hint = report.Hint
+	}
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Conflict, fault.NotFound, fault.Corrupt:
+		return fail(badInput, hint, "%w", err)
+	case fault.Exhausted:
+		return fail(noRoom, hint, "%w", err)
+	case fault.Transient:
+		return fail(noAnswer, or(hint, `"proofrack nodes" tells whether the rack is ready`), "%w", err)
+	case fault.Cancelled:
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
+	case fault.Lost, fault.Device, fault.Internal:
+	}
+	return fail(internalFault, hint, "%w", err)
+}
+
+// asked runs a verb with a connection.
+func (a *app) asked(f *rackFlags, run func(c *cobra.Command, args []string, r *rack) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		r, err := a.connect(c.Context(), f)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		return run(c, args, r)
+	}
+}
+
+// jobArg reads the one argument of verbs about a job.
+func jobArg(args []string) (job.ID, error) {
+	id, err := job.ParseID(args[0])
+	if err != nil {
+		return "", fail(usage, `"proofrack jobs" lists them`, "%w", err)
+	}
+	return id, nil
+}
+
+const jobHint = `"proofrack jobs" lists the jobs`
+
+// ago is the time since a moment, for people.
+func ago(at time.Time) string {
+	d := time.Since(at)
+	switch {
+	case d < 0:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
