@@ -1,0 +1,280 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Client speaks for one tenant.
+type Client struct {
+	bus    bus.Bus
+	tenant job.Tenant
+	pause  time.Duration
+	poll   time.Duration
+}
+
+// Pauses between attempts to be heard, and between looks at a job whose events are silent.
+const (
+	retryPause = 500 * time.Millisecond
+	pollPause  = 2 * time.Second
+)
+
+// New makes a client. The bus stays the caller's.
+func New(b bus.Bus, tenant job.Tenant) *Client {
+	return &Client{bus: b, tenant: tenant, pause: retryPause, poll: pollPause}
+}
+
+// Request asks for a job.
+type Request struct {
+	// Key makes the request idempotent, also over restarts of the client; "" takes a random one, which makes it so
+	// within this call.
+	Key string
+	// Kind of proof; "" is the proof of replication.
+	Kind string
+	// Miner is an ID address ("f01000") or the bare number.
+	Miner string
+	// SectorNumber is nil when the input brings it.
+	SectorNumber *uint64
+	// Priority is −100 … 100, higher first.
+	Priority int
+	// Deadline is when the job fails if it has not ended; none when nil.
+	Deadline *time.Time
+	// Output is job.OutputProof ("" too) or job.OutputPartitions.
+	Output string
+	// WaitForNode has a job wait that no node of the rack could hold now.
+	WaitForNode bool
+	// Input is the whole input. Or Path or URL says where a coordinator reads it, with SHA256.
+	Input             io.Reader
+	Path, URL, SHA256 string
+}
+
+// Submitted is an accepted job.
+type Submitted struct {
+	Job      job.ID
+	Existing bool // it was accepted before
+	State    job.State
+	Warnings []string
+}
+
+// Submit has a job accepted. Refusals are fault.Invalid, Conflict or Exhausted; while nobody answers it goes on asking
+// until ctx ends.
+func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
+	if r.Key == "" {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return nil, fmt.Errorf("make a key: %w", err)
+		}
+		r.Key = "once-" + id.String()
+	}
+	body := &wire.Submit{
+		Tenant: c.tenant, Key: r.Key, Kind: r.Kind, Miner: r.Miner, SectorNumber: r.SectorNumber, Priority: r.Priority,
+		Deadline: r.Deadline, Output: r.Output, WaitForNode: r.WaitForNode, Path: r.Path, URL: r.URL, SHA256: r.SHA256,
+	}
+	if r.Input != nil {
+		remove, err := c.attach(ctx, body, r.Input)
+		if err != nil {
+			return nil, err
+		}
+		defer remove()
+	}
+	var reply wire.SubmitReply
+	if err := c.ask(ctx, wire.VerbSubmit, body, &reply); err != nil {
+		return nil, err
+	}
+	return &Submitted{Job: reply.Job, Existing: reply.Existing, State: reply.State, Warnings: reply.Warnings}, nil
+}
+
+// attach puts a small input into the request and uploads a large one; remove deletes the upload, which nobody needs once
+// there is an answer.
+func (c *Client) attach(ctx context.Context, body *wire.Submit, input io.Reader) (remove func(), err error) {
+	head, err := io.ReadAll(io.LimitReader(input, wire.InlineBytesMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("read input: %w", err)
+	}
+	if len(head) == 0 {
+		return nil, fault.New(fault.Invalid, "input is empty")
+	}
+	if len(head) <= wire.InlineBytesMax {
+		body.Inline = head
+		return func() {}, nil
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, fmt.Errorf("name upload: %w", err)
+	}
+	objects, err := c.bus.Objects(ctx, wire.ObjectsIn(c.tenant))
+	if err != nil {
+		return nil, fmt.Errorf("upload input: %w", err)
+	}
+	hash := sha256.New()
+	limited := &bounded{r: io.MultiReader(bytes.NewReader(head), input), left: wire.ReferenceBytesMax}
+	info, err := objects.Put(ctx, id.String(), io.TeeReader(limited, hash), nil)
+	if err != nil {
+		return nil, fmt.Errorf("upload input: %w", err)
+	}
+	body.Object = &job.Object{Name: info.Name, Bytes: int64(info.Bytes), SHA256: hex.EncodeToString(hash.Sum(nil))}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = objects.Delete(ctx, info.Name) // what stays is swept by the coordinator
+	}, nil
+}
+
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fault.New(fault.Invalid, "input is over the limit of %d bytes", int64(wire.ReferenceBytesMax))
+	}
+	return n, err
+}
+
+type reply interface {
+	wire.Body
+	Err() error
+}
+
+// ask makes a request, and makes it again while the rack is away.
+func (c *Client) ask(ctx context.Context, verb string, body wire.Body, answer reply) error {
+	return Ask(ctx, c.bus, wire.ClientSubject(verb, c.tenant), body, answer, c.pause)
+}
+
+// Ask makes a request of the rack, and makes it again after a pause while nobody answers. The error of an answer is
+// returned as it is, also when it is transient: who asks decides.
+func Ask(
+	ctx context.Context, b bus.Bus, subject string, body wire.Body, answer interface {
+		wire.Body
+		Err() error
+	}, pause time.Duration,
+) error {
+	data, err := wire.Encode(body)
+	if err != nil {
+		return err
+	}
+	for {
+		message, err := b.Request(ctx, bus.Message{Subject: subject, Data: data})
+		if err == nil {
+			if err := wire.Decode(message.Data, answer); err != nil {
+				return fmt.Errorf("read answer of %s: %w", subject, err)
+			}
+			return answer.Err()
+		}
+		if fault.KindOf(err) != fault.Transient || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Status is a job's record, with what is known of its running partitions.
+func (c *Client) Status(ctx context.Context, id job.ID) (*wire.StatusReply, error) {
+	var reply wire.StatusReply
+	if err := c.ask(ctx, wire.VerbStatus, &wire.JobRequest{Job: id}, &reply); err != nil {
+		return nil, err
+	}
+	if reply.Record == nil {
+		return nil, fault.New(fault.Internal, "status of job %s has no record", id)
+	}
+	return &reply, nil
+}
+
+// Wait waits until a job has ended, and gives its last record. See, if not nil, is called with every status that
+// differs from the one before. It fails when ctx ends; a job that failed is no error of Wait.
+func (c *Client) Wait(ctx context.Context, id job.ID, see func(*wire.StatusReply)) (*job.Record, error) {
+	changed := make(chan struct{}, 1)
+	stop, err := c.bus.Subscribe(wire.EventSubject(c.tenant, id, "*"), func(bus.Message) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch job %s: %w", id, err)
+	}
+	defer stop()
+	for {
+		status, err := c.Status(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if see != nil {
+			see(status)
+		}
+		if status.Record.State.Ended() {
+			return status.Record, nil
+		}
+		select {
+		case <-ctx.Done():
+			return status.Record, fmt.Errorf("wait for job %s: %w", id, context.Cause(ctx))
+		case <-changed:
+		case <-time.After(c.poll):
+		}
+	}
+}
+
+// Cancel ends a job. It returns when nothing of it can change anything any more; its bytes may take a moment to go.
+func (c *Client) Cancel(ctx context.Context, id job.ID, reason string) error {
+	return c.ask(ctx, wire.VerbCancel, &wire.JobRequest{Job: id, Reason: reason}, &wire.StatusReply{})
+}
+
+// Jobs lists the tenant's jobs, newest first.
+func (c *Client) Jobs(ctx context.Context, request wire.JobsRequest) (*wire.JobsReply, error) {
+	var reply wire.JobsReply
+	return &reply, c.ask(ctx, wire.VerbJobs, &request, &reply)
+}
+
+// Why tells why a job's partitions wait.
+func (c *Client) Why(ctx context.Context, id job.ID) (*wire.WhyReply, error) {
+	var reply wire.WhyReply
+	return &reply, c.ask(ctx, wire.VerbWhy, &wire.JobRequest{Job: id}, &reply)
+}
+
+// proofBytesMax bounds a result: every partition's 192 bytes.
+const proofBytesMax = job.PartitionsMax * wire.ProofBytes
+
+// Result fetches the proof of a job that is done.
+func (c *Client) Result(ctx context.Context, r *job.Record) ([]byte, error) {
+	if r.State != job.Done || r.Result == nil {
+		if r.Fault != nil {
+			return nil, fmt.Errorf("job %s is %s: %w", r.ID, r.State, r.Fault)
+		}
+		return nil, fault.New(fault.Conflict, "job %s is %s and has no proof", r.ID, r.State)
+	}
+	objects, err := c.bus.Objects(ctx, wire.ObjectsProofs(c.tenant))
+	if err != nil {
+		return nil, fmt.Errorf("fetch proof of job %s: %w", r.ID, err)
+	}
+	reader, _, err := objects.Get(ctx, r.Result.Name, proofBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("fetch proof of job %s: %w", r.ID, err)
+	}
+	proof, err := io.ReadAll(reader)
+	if err := errors.Join(err, reader.Close()); err != nil {
+		return nil, fmt.Errorf("fetch proof of job %s: %w", r.ID, err)
+	}
+	if sum := sha256.Sum256(proof); hex.EncodeToString(sum[:]) != r.Result.SHA256 {
+		return nil, fault.New(fault.Corrupt, "proof of job %s is not the one that its record names", r.ID)
+	}
+	return proof, nil
+}
