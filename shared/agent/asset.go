@@ -92,7 +92,7 @@ func (b *Book) releaseAsset(name string) error {
 		return nil
 	}
 	delete(b.assets, name)
-	if err := held.file.Close(); err != nil {
+	if err := release(held.file); err != nil {
 		return err
 	}
 	if b.assetHeld(name) {
@@ -107,6 +107,13 @@ func (b *Book) assetHeld(name string) bool {
 	if err != nil {
 		return exists(b.path(name))
 	}
-	defer file.Close()
+	defer release(file) //nolint:errcheck // it was only looked at
 	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+// release lets go of a file that no other process has a copy of. The lock is dropped explicitly: between fork and exec,
+// a child process has a copy of every open file.
+func release(file *os.File) error {
+	err := unix.Flock(int(file.Fd()), unix.LOCK_UN)
+	return errors.Join(err, file.Close())
 }

@@ -194,7 +194,7 @@ func (b *Book) Close() error {
 	}
 	err := errors.Join(b.lock.Close(), b.proc.Close())
 	for _, a := range b.assets {
-		err = errors.Join(err, a.file.Close())
+		err = errors.Join(err, release(a.file))
 	}
 	b.lock, b.assets = nil, nil
 	return err
@@ -302,7 +302,7 @@ func (b *Book) alive(o Owner) bool {
 	if err != nil {
 		return seen(o.Process, b.owner.Process)
 	}
-	defer f.Close()
+	defer release(f) //nolint:errcheck // it was only looked at
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	return err != nil // held, or not to be known: no evidence of death
 }

@@ -28,7 +28,10 @@ func holdBookLock(t *testing.T, path string) (unlock func()) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	return func() { _ = f.Close() }
+	return func() {
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // a child that is being started has a copy of the file
+		_ = f.Close()
+	}
 }
 
 func mustMend(t *testing.T, n *node, current func(context.Context, job.Attempt) (bool, error)) agent.Mended {

@@ -33,4 +33,4 @@ func TryHostLock(path string, group int) (*HostLock, error) {
 }
 
 // Unlock lets the next process take over.
-func (l *HostLock) Unlock() error { return l.file.Close() }
+func (l *HostLock) Unlock() error { return release(l.file) }

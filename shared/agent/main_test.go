@@ -29,6 +29,7 @@ const (
 	envPath     = "AGENT_PATH"
 	envInstance = "AGENT_INSTANCE"
 	envNumber   = "AGENT_NUMBER"
+	envGroup    = "AGENT_GROUP"
 )
 
 const circuitID = "toy"
@@ -80,12 +81,18 @@ func playRole(role string) error {
 	if role == "engine" { // it only inherits a file
 		return untilInputEnds()
 	}
-	spill, err := handoff.New(handoff.NewConfig(path))
+	config := handoff.NewConfig(path)
+	if text := os.Getenv(envGroup); text != "" {
+		if config.Group, err = strconv.Atoi(text); err != nil {
+			return err
+		}
+	}
+	spill, err := handoff.New(config)
 	if err != nil {
 		return err
 	}
 	book, err := agent.OpenBook(agent.BookConfig{
-		Path: path, Group: -1, Instance: os.Getenv(envInstance), Role: "synth", Segments: spill,
+		Path: path, Group: config.Group, Instance: os.Getenv(envInstance), Role: "synth", Segments: spill,
 		Capacity: func() (ledger.Amounts, error) { return capacity(), nil },
 	})
 	if err != nil {
@@ -93,6 +100,13 @@ func playRole(role string) error {
 	}
 	if role == "compete" {
 		return compete(ctx, book, n)
+	}
+	if role == "take" {
+		held, err := book.Take(ctx, attempt(n, 0, 1))
+		if err != nil {
+			return err
+		}
+		return errors.Join(held.SetStage(ctx, job.Proving), spill.Reclaim(attempt(n, 0, 1)), held.Remove(ctx))
 	}
 	held, err := book.Admit(ctx, agent.Request{Attempt: attempt(n, 0, 1), Circuit: circuitID, Amounts: gib(2)})
 	if err != nil {
@@ -108,15 +122,18 @@ func playRole(role string) error {
 				return err
 			}
 		}
-	case "seal", "write":
+	case "seal", "write", "hand-over":
 		d, err := spill.Create(ctx, handoff.Spec{Attempt: attempt(n, 0, 1), Circuit: circuitID, Bytes: 10_000})
 		if err != nil {
 			return err
 		}
-		if role == "seal" {
+		if role != "write" {
 			if err := errors.Join(d.Seal(ctx), d.Close()); err != nil {
 				return err
 			}
+		}
+		if role == "hand-over" {
+			return held.HandOver(ctx)
 		}
 		return untilInputEnds()
 	case "with-engine":

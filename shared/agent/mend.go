@@ -243,7 +243,7 @@ func (b *Book) mendProcs(c *content) error {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			all = errors.Join(all, b.remove(procPrefix+instance))
 		}
-		all = errors.Join(all, f.Close())
+		all = errors.Join(all, release(f))
 	}
 	return all
 }

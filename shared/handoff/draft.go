@@ -114,7 +114,7 @@ func (s *Spill) newFile(ctx context.Context, f *folder, tmp string, size int64) 
 		err = f.fill(ctx, int(file.Fd()), size)
 	}
 	if err != nil {
-		return nil, errors.Join(err, unlinkAt(f.seg, tmp), file.Close())
+		return nil, errors.Join(err, unlinkAt(f.seg, tmp), release(file))
 	}
 	return file, nil
 }
@@ -134,7 +134,7 @@ func (f *folder) makeFile(name string) (*os.File, error) {
 		if lock(file, unix.LOCK_SH) == nil && f.same(f.seg, name, file) {
 			return file, nil
 		}
-		if err := errors.Join(unlinkAt(f.seg, name), file.Close()); err != nil {
+		if err := errors.Join(unlinkAt(f.seg, name), release(file)); err != nil {
 			return nil, err
 		}
 	}
@@ -268,7 +268,7 @@ func (d *Draft) close() error {
 		d.data = nil
 	}
 	if d.file != nil {
-		err = errors.Join(err, d.file.Close())
+		err = errors.Join(err, release(d.file))
 		d.file = nil
 	}
 	if err != nil {

@@ -221,6 +221,16 @@ func lock(file *os.File, how int) error {
 	}
 }
 
+// release lets go of a file and closes it. The lock is dropped explicitly: between fork and exec, a child process has a
+// copy of every open file, which would keep it a little longer.
+func release(file *os.File) error {
+	if file == nil {
+		return nil
+	}
+	err := unix.Flock(int(file.Fd()), unix.LOCK_UN)
+	return errors.Join(err, file.Close())
+}
+
 // attemptOf reads whose segment a name in the seg folder is of.
 func attemptOf(name string) (job.Attempt, string, bool) {
 	rest, suffix := name, ""

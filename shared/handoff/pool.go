@@ -64,21 +64,21 @@ func (f *folder) claim(dir *os.File, name string, size int64, hidden string) (*o
 	}
 	if f.checkOwner(&stat) != nil || stat.Size != size || f.kind == SHM && stat.Blocks*512 < size ||
 		lock(file, unix.LOCK_EX) != nil {
-		return nil, file.Close()
+		return nil, release(file)
 	}
 	if !f.same(dir, name, file) {
-		return nil, file.Close()
+		return nil, release(file)
 	}
 	err = unix.Renameat(int(dir.Fd()), name, int(f.seg.Fd()), hidden)
 	if err != nil {
-		err = errors.Join(err, file.Close())
+		err = errors.Join(err, release(file))
 		if errors.Is(err, unix.ENOENT) {
 			return nil, nil
 		}
 		return nil, &fs.PathError{Op: "rename", Path: file.Name(), Err: err}
 	}
 	if lock(file, unix.LOCK_SH) != nil || !f.same(f.seg, hidden, file) { // a sweep came between
-		return nil, file.Close()
+		return nil, release(file)
 	}
 	return file, nil
 }
@@ -112,9 +112,9 @@ func (f *folder) reuse(a job.Attempt, size int64, hidden string) (*os.File, erro
 			}
 		}
 		if err := f.removeIdle(f.seg, name); errors.Is(err, errHeld) {
-			return nil, errors.Join(fault.As(fault.Conflict, ErrBusy), closeIfOpen(found))
+			return nil, errors.Join(fault.As(fault.Conflict, ErrBusy), release(found))
 		} else if err != nil && !errors.Is(err, ErrRefused) { // what is not ours is replaced by the rename, or that fails
-			return nil, errors.Join(err, closeIfOpen(found))
+			return nil, errors.Join(err, release(found))
 		}
 	}
 	if found != nil {
@@ -133,13 +133,6 @@ func (f *folder) reuse(a job.Attempt, size int64, hidden string) (*os.File, erro
 		}
 	}
 	return nil, nil
-}
-
-func closeIfOpen(file *os.File) error {
-	if file == nil {
-		return nil
-	}
-	return file.Close()
 }
 
 // removeIdle unlinks a file of ours that nobody holds. errHeld: somebody does. ErrRefused: it is not ours. A file that
@@ -162,7 +155,7 @@ func (f *folder) removeIdle(dir *os.File, name string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer release(file) //nolint:errcheck // it was only looked at
 	if err := lock(file, unix.LOCK_EX); err != nil {
 		return err
 	}
@@ -217,7 +210,7 @@ func (s *Spill) Lend(a job.Attempt, kind Kind, body bytesize.Bytes) (bool, error
 	if err != nil || file == nil {
 		return false, err
 	}
-	return true, file.Close()
+	return true, release(file)
 }
 
 // FreeBytes is what lies in the pool, by kind.

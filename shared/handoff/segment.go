@@ -27,6 +27,8 @@ type Segment struct {
 	mu   sync.Mutex
 	file *os.File
 	data []byte
+	// passed tells that somebody else may have a copy of the file.
+	passed bool
 }
 
 // How often a reader looks whether a segment is sealed.
@@ -82,7 +84,7 @@ func (s *Spill) tryOpen(ctx context.Context, folders []*folder, want Want) (*Seg
 		if err == nil {
 			seg, err := s.openFile(ctx, f, file, want)
 			if err != nil {
-				return nil, errors.Join(err, file.Close())
+				return nil, errors.Join(err, release(file))
 			}
 			return seg, nil
 		}
@@ -116,7 +118,7 @@ func (f *folder) find(want Want) (*os.File, error) {
 		return nil, errors.Join(fault.As(fault.Transient, ErrNotSealed), file.Close())
 	}
 	if !f.same(f.seg, Name(want.Attempt), file) {
-		return nil, errors.Join(fault.As(fault.NotFound, ErrAbsent), file.Close())
+		return nil, errors.Join(fault.As(fault.NotFound, ErrAbsent), release(file))
 	}
 	return file, nil
 }
@@ -167,7 +169,11 @@ func fromFile(file *os.File, want Want) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mapSealed(file, h)
+	seg, err := mapSealed(file, h)
+	if err == nil {
+		seg.passed = true
+	}
+	return seg, err
 }
 
 // readSealed reads and checks the header of a sealed segment, and that the file is as long as the header says.
@@ -279,6 +285,7 @@ func (s *Segment) Memory() []byte {
 func (s *Segment) File() *os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.passed = true
 	return s.file
 }
 
@@ -296,7 +303,11 @@ func (s *Segment) close() error {
 		s.data = nil
 	}
 	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
+		if s.passed { // the lock is the other process's, too
+			err = errors.Join(err, s.file.Close())
+		} else {
+			err = errors.Join(err, release(s.file))
+		}
 		s.file = nil
 	}
 	if err != nil {

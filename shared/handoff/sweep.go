@@ -157,14 +157,14 @@ func (s *Spill) Reclaim(a job.Attempt) error {
 func (f *folder) reclaim(name, suffix string) error {
 	file, stat, err := openAt(f.seg, name, unix.O_RDONLY)
 	if err != nil || f.checkOwner(&stat) != nil || suffix == tmpSuffix || stat.Blocks*512 < stat.Size {
-		return errors.Join(f.removeIdle(f.seg, name), closeIfOpen(file))
+		return errors.Join(f.removeIdle(f.seg, name), release(file))
 	}
 	err = lock(file, unix.LOCK_EX)
 	if err == nil {
 		f.void(file, name)
 		err = f.toPool(file, name, stat.Size)
 	}
-	return errors.Join(err, file.Close())
+	return errors.Join(err, release(file))
 }
 
 // Lookup reads the header of an attempt's segment and tells where it lies, without waiting and without mapping.
