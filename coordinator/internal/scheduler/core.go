@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
@@ -135,6 +136,7 @@ const lookChecksMax = 4096
 // look marks some nodes to be looked at although nothing is known to have changed there, in turns: no wake-up can get
 // lost for good.
 func (c *Core) look() {
+	c.forget()
 	for checks := 0; checks < lookChecksMax && len(c.dirty) < len(c.order); {
 		c.lookNext++
 		n := c.order[c.lookNext%len(c.order)]
@@ -144,6 +146,27 @@ func (c *Core) look() {
 		c.touch(n)
 		checks += len(n.devices) * (len(c.queue) + 1)
 	}
+}
+
+// forget drops nodes that are gone and of which no attempt is known any more (B33).
+func (c *Core) forget() {
+	var inUse map[*node]bool
+	c.order = slices.DeleteFunc(c.order, func(n *node) bool {
+		if !n.gone || n.dirty {
+			return false
+		}
+		if inUse == nil {
+			inUse = map[*node]bool{}
+			for _, r := range c.runs {
+				inUse[r.node] = true
+			}
+		}
+		if inUse[n] {
+			return false
+		}
+		delete(c.nodes, n.name)
+		return true
+	})
 }
 
 // touch marks a node to be looked at in the next pass.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
-	"github.com/proofrack/proofrack/shared/ledger"
 )
 
 // leaving tells whether an asset is on its way out.
@@ -70,9 +69,7 @@ func (c *Core) evictFor(p *part, at spot) bool {
 		if lack[s.pool] > 0 {
 			lack[s.pool] -= s.bytes
 			chosen = append(chosen, s)
-			if s.class != ledger.ClassScratch {
-				cost += s.bytes
-			}
+			cost += s.bytes
 		}
 	}
 	if len(chosen) == 0 || slices.ContainsFunc(lack, func(b bytesize.Bytes) bool { return b > 0 }) {
@@ -98,8 +95,9 @@ func (c *Core) evictFor(p *part, at spot) bool {
 	return true
 }
 
-// idleAssets are those that nothing uses and a choice doesn't need, the cheapest to lose first: scratch, then by how long
-// they were not used, in units of the time it takes to load them again.
+// idleAssets are those that nothing uses and a choice doesn't need, the cheapest to lose first: by how long they were not
+// used, in units of the time it takes to load them again. The ledger's pool of free segments is none of them: it gives
+// way by itself.
 func (c *Core) idleAssets(n *node, ch *choice) []*asset {
 	var idle []*asset
 	for _, s := range n.assets {
@@ -113,12 +111,6 @@ func (c *Core) idleAssets(n *node, ch *choice) []*asset {
 	}
 	weight := func(s *asset) float64 { return float64(c.now.Sub(s.usedAt)) / float64(s.bytes) }
 	slices.SortStableFunc(idle, func(a, b *asset) int {
-		if a.class != b.class && (a.class == ledger.ClassScratch || b.class == ledger.ClassScratch) {
-			if a.class == ledger.ClassScratch {
-				return -1
-			}
-			return 1
-		}
 		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a.name, b.name))
 	})
 	return idle

@@ -25,3 +25,6 @@ func (c *Core) Pinned(name job.Node) (job.Attempt, bool) {
 	}
 	return job.Attempt{}, false
 }
+
+// NodeCount is how many nodes are remembered.
+func (c *Core) NodeCount() int { return len(c.nodes) }

@@ -211,7 +211,7 @@ func (c *Core) refused(e Refused) {
 	if r.from != nil {
 		c.emit(&Release{Attempt: *r.from, Node: n.name})
 	}
-	if !e.OfJob {
+	if !e.OfJob && r.from == nil { // a Reserve may work where a Transfer did not
 		n.leaveUntil, n.leaveCause = c.now.Add(c.cfg.RefusalPause), e.Cause
 	}
 	if unsure {
@@ -248,5 +248,8 @@ func (c *Core) ended(e Ended) {
 		c.measure(r, e.Synth, e.Device)
 	}
 	c.judge(r, e)
+	if h := r.node.holdings[e.Attempt]; h != nil && e.Outcome == job.OutcomeLost {
+		h.limbo = true // its lease is over, so it can't be handed over
+	}
 	c.advance(r, job.Proved, c.now)
 }

@@ -107,7 +107,6 @@ type assetNeed struct {
 type asset struct {
 	name    string
 	pool    int
-	class   ledger.Class
 	bytes   bytesize.Bytes
 	present bool
 	// confirmed tells that the ledger knows it, not only an Admit without outcome.
@@ -213,17 +212,18 @@ func (n *node) compileAmounts(amounts ledger.Amounts) []poolBytes {
 func (n *node) compile(needs Needs) choice {
 	ch := choice{needs: needs, amounts: n.compileAmounts(needs.Amounts)}
 	for _, a := range needs.Assets {
-		s := n.asset(a.Name, n.pool(a.Pool))
-		if !s.present {
-			s.class = a.Class
-		}
-		ch.assets = append(ch.assets, assetNeed{s, a.Bytes})
+		ch.assets = append(ch.assets, assetNeed{n.asset(a.Name, n.pool(a.Pool)), a.Bytes})
 	}
 	return ch
 }
 
 // take books a choice for an attempt.
 func (n *node) take(a job.Attempt, ch *choice, now time.Time) {
+	for other, h := range n.holdings {
+		if other.Job == a.Job && other.Partition == a.Partition {
+			h.limbo = true // the ledger fences it out
+		}
+	}
 	h := &holding{attempt: a, amounts: slices.Clone(ch.amounts), full: ch.needs.Amounts, asked: true}
 	for _, b := range h.amounts {
 		n.held[b.pool] += b.bytes
@@ -233,6 +233,9 @@ func (n *node) take(a job.Attempt, ch *choice, now time.Time) {
 		if !s.present {
 			s.present, s.confirmed, s.bytes = true, false, need.bytes
 			n.held[s.pool] += s.bytes
+		} else if more := need.bytes - s.bytes; more > 0 {
+			s.bytes += more
+			n.held[s.pool] += more
 		}
 		s.refs++
 		s.usedAt = now

@@ -43,7 +43,7 @@ func (c *Core) nodeSeen(v *NodeView) {
 // deviceSeen takes a device's view over and tells whether what it can do changed.
 func (c *Core) deviceSeen(n *node, v *DeviceView, resized bool) bool {
 	d := n.device(v.Device)
-	if d.view.Instance != v.Instance {
+	if d.view.Instance != v.Instance || d.view.Quarantined && !v.Quarantined {
 		c.absolve(d)
 	}
 	d.present = true
@@ -151,11 +151,14 @@ func (n *node) rewrite(b *Book, now time.Time) {
 	}
 	clear(n.held)
 	for _, a := range b.Assets {
+		if a.Name == ledger.AssetSegments {
+			continue // gives way to any reservation by itself
+		}
 		s := n.asset(a.Name, n.pool(a.Pool))
 		if s.usedAt.IsZero() {
 			s.usedAt = now
 		}
-		s.class, s.bytes, s.present, s.confirmed = a.Class, a.Bytes, true, true
+		s.bytes, s.present, s.confirmed = a.Bytes, true, true
 	}
 	for _, entry := range b.Holdings {
 		h := &holding{

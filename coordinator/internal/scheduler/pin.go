@@ -9,25 +9,25 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// overtake notes which waiters were passed over when a partition behind them went to a node: those whose own way there
-// lacks only bytes. Waiters for a device or for a synthesis slot can't be overtaken, since they are looked at first.
-func (c *Core) overtake(before []*shape, p *part, n *node) {
+// overtake notes which waiters were passed over when a partition behind them was admitted: those that could run on the
+// same node and lack only bytes there. Waiters for a device or for a synthesis slot can't be overtaken, since they are
+// looked at first.
+func (c *Core) overtake(before []*shape, p *part) {
 	for _, s := range before {
 		head := s.head()
 		if !head.passedAt.IsZero() && s.overtaker != nil && !s.overtaker.before(p) {
 			continue
 		}
-		if slices.ContainsFunc(n.devices, func(d *device) bool { return c.lacksBytes(s, d) }) {
+		if slices.ContainsFunc(p.run.node.devices, func(d *device) bool {
+			return d.canRun(s.circuit) && !(c.elsewhere(s) && s.avoids(d)) &&
+				(d == p.run.device || c.wants(d, d.lookup(s.circuit), 0)) // it was open before p took it
+		}) {
 			s.overtaker = p
 			if head.passedAt.IsZero() {
 				head.passedAt = c.now
 			}
 		}
 	}
-}
-
-func (c *Core) lacksBytes(s *shape, d *device) bool {
-	return d.canRun(s.circuit) && !(c.elsewhere(s) && s.avoids(d)) && c.wants(d, d.lookup(s.circuit), 0)
 }
 
 // handDown lets the next waiter of a shape inherit the age of a head that goes from its pin, if it was passed over too.

@@ -20,13 +20,12 @@ func (c *Core) pass() {
 			where = c.order
 		}
 		p := s.head()
-		n := c.place(s, where)
-		if n == nil {
+		if !c.place(s, where) {
 			s.dirty = false
 			i++
 			continue
 		}
-		c.overtake(c.queue[:i], p, n)
+		c.overtake(c.queue[:i], p)
 		// The shape's next waiter lies at i or behind it.
 		if admits++; admits == c.cfg.AdmitsMax {
 			return // the outcomes go on from here: what is dirty stays so
@@ -38,10 +37,10 @@ func (c *Core) pass() {
 	c.dirty, c.allDirty = c.dirty[:0], false
 }
 
-// place admits the head of a shape to the best spot of some nodes and gives the node, nil when there is no spot.
-func (c *Core) place(s *shape, where []*node) *node {
+// place admits the head of a shape to the best spot of some nodes; it reports whether there was one.
+func (c *Core) place(s *shape, where []*node) bool {
 	if len(where) == 0 {
-		return nil
+		return false
 	}
 	p := s.head()
 	elsewhere := c.elsewhere(s)
@@ -71,10 +70,10 @@ func (c *Core) place(s *shape, where []*node) *node {
 		if hold.kind == heldMemory {
 			c.makeRoom(p, where, elsewhere)
 		}
-		return nil
+		return false
 	}
 	c.admit(p, best.spot)
-	return best.node
+	return true
 }
 
 // candidate is a spot where a waiter fits now, and how good it is.
@@ -225,6 +224,8 @@ func (c *Core) sum(n *node, ch *choice) (load bytesize.Bytes) {
 			load += a.bytes
 		case c.leaving(a.asset):
 			leaving = true
+		default:
+			c.need[a.asset.pool] += max(0, a.bytes-a.asset.bytes)
 		}
 	}
 	if leaving {
@@ -272,7 +273,7 @@ func (c *Core) admit(p *part, at spot) {
 		d.Held = p.shape.hold.hold()
 	}
 	n := at.node
-	if n.ended != nil && equalAmounts(n.ended.full, at.choice.needs.Amounts) && n.ended.uses(at.choice) {
+	if n.ended != nil && !n.ended.limbo && equalAmounts(n.ended.full, at.choice.needs.Amounts) && n.ended.uses(at.choice) {
 		from := n.ended.attempt
 		d.From, n.ended = &from, nil
 	}

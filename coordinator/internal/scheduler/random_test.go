@@ -215,6 +215,9 @@ func (n *worldNode) wouldHold(needs scheduler.Needs, held ledger.Amounts) bool {
 
 func (r *random) check() {
 	for name, n := range r.nodes {
+		if !n.view.Ready {
+			continue // gone, and forgotten some time
+		}
 		want := n.held()
 		maps.DeleteFunc(want, func(_ ledger.Pool, bytes bytesize.Bytes) bool { return bytes == 0 })
 		if diff := gocmp.Diff(want, r.core.Held(name)); diff != "" {

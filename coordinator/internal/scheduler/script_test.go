@@ -185,10 +185,11 @@ func (s *script) node() string {
 	}
 	v := nodeView(s.name(0), s.number("ram", 0), int(s.number("slots", 8)), circuits,
 		strings.Split(s.arg("devices", "gpu0"), ",")...)
-	if s.has("shm") {
+	if s.number("ram", 0) == 0 {
+		v.Capacity = nil
+	} else if v.Capacity["disk"] = gib(s.number("disk", 0)); s.has("shm") {
 		v.Capacity["shm"] = gib(s.number("shm", 0))
 	}
-	v.Capacity["disk"] = gib(s.number("disk", 0))
 	v.Draining, v.Cordoned = s.has("draining"), s.has("cordoned")
 	if reason := s.arg("not-ready", ""); reason != "" {
 		v.Ready, v.Reason = false, reason

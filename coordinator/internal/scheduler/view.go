@@ -49,7 +49,7 @@ type PartitionView struct {
 	// StageAt is when the stage was reached, NotBefore when a waiting partition may go (zero: at once).
 	StageAt   time.Time
 	NotBefore time.Time
-	// Avoid is where the last attempt failed or was lost; the zero Place is nowhere.
+	// Avoid is where the last attempt failed, was lost or was handed back; the zero Place is nowhere.
 	Avoid Place
 }
 
@@ -73,9 +73,9 @@ func ViewOf(r *job.Record) JobView {
 			switch last.Outcome {
 			case job.OutcomeFailed:
 				w.Avoid = Place{Node: last.Node, Device: last.Device}
-			case job.OutcomeLost:
+			case job.OutcomeLost, job.OutcomeHandedBack:
 				w.Avoid = Place{Node: last.Node}
-			case job.OutcomeOK, job.OutcomeHandedBack, job.OutcomeCancelled:
+			case job.OutcomeOK, job.OutcomeCancelled:
 			}
 		}
 		v.Partitions[i] = w

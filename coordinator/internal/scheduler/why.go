@@ -127,6 +127,7 @@ func (c *Core) survey(circuit *circuit) survey {
 				continue
 			}
 			s.ready++
+			fitting = fitting || len(n.view.Capacity) == 0 // its host has not reported yet
 			for i := range pr.choices {
 				if pr.choices[i].fits {
 					fitting = true
@@ -288,4 +289,3 @@ func listHolders(holders []Holder) string {
 	}
 	return b.String()
 }
-
