@@ -95,7 +95,7 @@ func (m *Machine) book(b *NodeBook, r *Reservation, from job.Attempt) error {
 		}
 		have.Bytes = max(have.Bytes, want.Bytes)
 	}
-	keys := r.keys()
+	keys := r.Keys()
 	b.use(keys, 1)
 	b.Entries = append(b.Entries, Entry{
 		Attempt: r.Attempt, Amounts: r.Amounts.Clone(), Assets: keys, Since: b.Now, LeaseUntil: b.Now.Add(m.lease),
@@ -122,7 +122,7 @@ func (e *Entry) same(r *Reservation) error {
 	switch {
 	case e.Limbo:
 		return InLimbo(r.Node, r.Attempt)
-	case !e.Amounts.equal(r.Amounts) || !slices.Equal(e.Assets, r.keys()):
+	case !e.Amounts.equal(r.Amounts) || !slices.Equal(e.Assets, r.Keys()):
 		return OtherBooked(r.Node, r.Attempt)
 	}
 	return nil

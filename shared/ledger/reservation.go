@@ -69,8 +69,8 @@ func (r *Reservation) Check() error {
 	return nil
 }
 
-// keys are the names of the assets, sorted.
-func (r *Reservation) keys() []AssetKey {
+// Keys are the names of the assets, sorted.
+func (r *Reservation) Keys() []AssetKey {
 	keys := make([]AssetKey, len(r.Assets))
 	for i := range r.Assets {
 		keys[i] = r.Assets[i].Key()

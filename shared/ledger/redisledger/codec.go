@@ -1,0 +1,328 @@
+package redisledger
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+)
+
+// The stored forms are described in scripts/prelude.lua.
+
+func decimal[N ~int64 | ~uint64 | ~int](n N) string { return fmt.Sprintf("%d", n) }
+
+func encodeAmounts(a ledger.Amounts) string {
+	var parts []string
+	for _, pool := range a.Pools() {
+		if a[pool] != 0 {
+			parts = append(parts, string(pool)+"="+decimal(a[pool]))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func encodeKeys(keys []ledger.AssetKey) string {
+	parts := make([]string, len(keys))
+	for i, key := range keys {
+		parts[i] = key.String()
+	}
+	return strings.Join(parts, ",")
+}
+
+func encodeTime(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return decimal(t.UnixMilli())
+}
+
+func encodeEntry(e *ledger.Entry) string {
+	state := "L"
+	if e.Limbo {
+		state = "X"
+	}
+	return strings.Join([]string{
+		state, encodeTime(e.Since), encodeTime(e.LimboSince), encodeAmounts(e.Amounts), encodeKeys(e.Assets),
+	}, "|")
+}
+
+func encodeAsset(a *ledger.AssetEntry) string {
+	return strings.Join([]string{string(a.Class), decimal(a.Bytes), decimal(a.Users), encodeTime(a.UsedAt)}, "|")
+}
+
+// encodeBook gives the arguments of the declare script from the seventh on.
+func encodeBook(b *ledger.NodeBook) []any {
+	var entries, leases, assets []any
+	for i := range b.Entries {
+		e := &b.Entries[i]
+		entries = append(entries, e.Attempt.String(), encodeEntry(e))
+		if !e.Limbo {
+			leases = append(leases, encodeTime(e.LeaseUntil), e.Attempt.String())
+		}
+	}
+	for i := range b.Assets {
+		assets = append(assets, b.Assets[i].Key().String(), encodeAsset(&b.Assets[i]))
+	}
+	book := []any{
+		"term", decimal(b.Term), "epoch", b.Epoch, "run", b.Run, "boot", b.Boot, "instance", b.Instance,
+		"seq", decimal(b.Seq), "ops", decimal(b.Ops), "written", encodeTime(b.WrittenAt),
+		"entries", decimal(len(b.Entries)), "live", decimal(len(leases) / 2), "assets", decimal(len(b.Assets)),
+	}
+	for _, pool := range b.Capacity.Pools() {
+		book = append(book, "cap:"+string(pool), decimal(b.Capacity[pool]))
+	}
+	for _, pool := range b.Used.Pools() {
+		book = append(book, "used:"+string(pool), decimal(b.Used[pool]))
+	}
+	var args []any
+	for _, list := range [][]any{book, entries, leases, assets} {
+		args = append(append(args, decimal(len(list))), list...)
+	}
+	return args
+}
+
+// decoder reads stored texts; its error is the first one.
+type decoder struct{ err error }
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fault.New(fault.Corrupt, format, args...)
+	}
+}
+
+func (d *decoder) number(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > uint64(bytesize.Max) {
+		d.fail("stored number %.40q is not one below 2^53", text)
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) time(text string) time.Time {
+	if n := d.number(text); n != 0 {
+		return time.UnixMilli(int64(n)).UTC()
+	}
+	return time.Time{}
+}
+
+func (d *decoder) attempt(text string) job.Attempt {
+	a, err := job.ParseAttempt(text)
+	if err != nil {
+		d.fail("stored attempt: %w", err)
+	}
+	return a
+}
+
+func (d *decoder) pool(text string) ledger.Pool {
+	if err := ledger.Pool(text).Check(); err != nil {
+		d.fail("stored pool: %w", err)
+	}
+	return ledger.Pool(text)
+}
+
+func (d *decoder) amounts(text string) ledger.Amounts {
+	a := ledger.Amounts{}
+	if text == "" {
+		return a
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		pool, amount, found := strings.Cut(part, "=")
+		if !found {
+			d.fail("stored amount %.80q has no '='", part)
+		}
+		a[d.pool(pool)] = bytesize.Bytes(d.number(amount))
+	}
+	return a
+}
+
+func (d *decoder) key(text string) ledger.AssetKey {
+	name, pool, found := strings.Cut(text, "@")
+	if !found {
+		d.fail("stored asset %.80q has no '@'", text)
+	}
+	return ledger.AssetKey{Name: name, Pool: d.pool(pool)}
+}
+
+func (d *decoder) fields(text string, count int) []string {
+	parts := strings.Split(text, "|")
+	if len(parts) != count {
+		d.fail("stored text %.80q has %d fields in place of %d", text, len(parts), count)
+		return make([]string, count)
+	}
+	return parts
+}
+
+func (d *decoder) entry(name, text string) ledger.Entry {
+	f := d.fields(text, 5)
+	e := ledger.Entry{
+		Attempt: d.attempt(name), Limbo: f[0] == "X", Since: d.time(f[1]), LimboSince: d.time(f[2]), Amounts: d.amounts(f[3]),
+	}
+	if f[4] != "" {
+		for key := range strings.SplitSeq(f[4], ",") {
+			e.Assets = append(e.Assets, d.key(key))
+		}
+	}
+	return e
+}
+
+func (d *decoder) asset(name, text string) ledger.AssetEntry {
+	f, key := d.fields(text, 4), d.key(name)
+	return ledger.AssetEntry{
+		Asset: ledger.Asset{
+			Name: key.Name, Pool: key.Pool, Class: ledger.Class(f[0]), Bytes: bytesize.Bytes(d.number(f[1])),
+		},
+		Users: int(d.number(f[2])), UsedAt: d.time(f[3]),
+	}
+}
+
+// score reads the end of a lease, which stores print as they like.
+func (d *decoder) score(text string) time.Time {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 0 || f > float64(bytesize.Max) || f != math.Trunc(f) {
+		d.fail("stored lease %.40q", text)
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(f)).UTC()
+}
+
+// pairs checks that a reply is a list of pairs of texts.
+func (d *decoder) pairs(reply any) [][2]string {
+	list, ok := reply.([]any)
+	if !ok || len(list)%2 != 0 {
+		d.fail("reply %T is no list of pairs", reply)
+		return nil
+	}
+	pairs := make([][2]string, 0, len(list)/2)
+	for i := 0; i < len(list); i += 2 {
+		name, ok := list[i].(string)
+		value, also := list[i+1].(string)
+		if !ok || !also {
+			d.fail("reply has a %T and a %T in place of texts", list[i], list[i+1])
+			return nil
+		}
+		pairs = append(pairs, [2]string{name, value})
+	}
+	return pairs
+}
+
+// stored is a dump of a book.
+type stored struct {
+	now time.Time
+	// ops is the count of operations as it is stored, "" when there is none.
+	ops   string
+	parts []any
+}
+
+// readDump takes apart what dump() gives.
+func readDump(node job.Node, reply any) (stored, error) {
+	var d decoder
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 5 {
+		return stored{}, fault.New(fault.Corrupt, "read the book of %s: the reply is no dump", node)
+	}
+	clock, _ := parts[0].(string)
+	s := stored{now: d.time(clock), parts: parts}
+	for _, f := range d.pairs(parts[1]) {
+		if f[0] == "ops" {
+			s.ops = f[1]
+		}
+	}
+	return s, d.err
+}
+
+// book decodes a dump; it is nil for a node without a book. run is the present life of the store.
+func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, error) {
+	var d decoder
+	parts := s.parts
+	b := &ledger.NodeBook{Node: node, Capacity: ledger.Amounts{}, Used: ledger.Amounts{}}
+	counts := map[string]int{"entries": -1, "live": -1, "assets": -1}
+	fields := d.pairs(parts[1])
+	for _, f := range fields {
+		d.field(b, counts, f[0], f[1])
+	}
+	if len(fields) == 0 || b.Epoch == "" {
+		return nil, d.err
+	}
+	b.Now = s.now
+	if b.Now.Before(b.WrittenAt) {
+		b.Now = b.WrittenAt
+	}
+	leases := map[string]time.Time{}
+	for _, lease := range d.pairs(parts[3]) {
+		leases[lease[0]] = d.score(lease[1])
+	}
+	damaged := len(leases) != counts["live"]
+	for _, f := range d.pairs(parts[2]) {
+		e := d.entry(f[0], f[1])
+		if !e.Limbo {
+			until, ok := leases[f[0]]
+			damaged = damaged || !ok
+			e.LeaseUntil = until
+		}
+		b.Entries = append(b.Entries, e)
+	}
+	for _, f := range d.pairs(parts[4]) {
+		b.Assets = append(b.Assets, d.asset(f[0], f[1]))
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("read the book of %s: %w", node, d.err)
+	}
+	slices.SortFunc(b.Entries, func(x, y ledger.Entry) int { return compareAttempts(x.Attempt, y.Attempt) })
+	slices.SortFunc(b.Assets, func(x, y ledger.AssetEntry) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Pool, y.Pool))
+	})
+	damaged = damaged || len(b.Entries) != counts["entries"] || len(b.Assets) != counts["assets"]
+	switch {
+	case b.Run != run:
+		b.Closed = ledger.ClosedRestarted
+	case b.Ops < seen:
+		b.Closed = ledger.ClosedRolledBack
+	case damaged:
+		b.Closed = ledger.ClosedDamaged
+	}
+	return b, nil
+}
+
+// field takes one field of the book's hash.
+func (d *decoder) field(b *ledger.NodeBook, counts map[string]int, name, value string) {
+	kind, pool, _ := strings.Cut(name, ":")
+	switch kind {
+	case "term":
+		b.Term = d.number(value)
+	case "epoch":
+		b.Epoch = value
+	case "run":
+		b.Run = value
+	case "boot":
+		b.Boot = value
+	case "instance":
+		b.Instance = value
+	case "seq":
+		b.Seq = d.number(value)
+	case "ops":
+		b.Ops = d.number(value)
+	case "written":
+		b.WrittenAt = d.time(value)
+	case "entries", "live", "assets":
+		counts[kind] = int(d.number(value))
+	case "cap":
+		b.Capacity[d.pool(pool)] = bytesize.Bytes(d.number(value))
+	case "used":
+		if amount := bytesize.Bytes(d.number(value)); amount != 0 {
+			b.Used[d.pool(pool)] = amount
+		}
+	}
+}
+
+func compareAttempts(a, b job.Attempt) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Fence, b.Fence))
+}

@@ -1,0 +1,16 @@
+-- Releases one attempt and books another one in one step. ARGV 10: the attempt that gives.
+local no = open()
+if no then return no end
+local from = ARGV[10]
+local source = redis.call('HGET', ENTRIES, from)
+local entry = redis.call('HGET', ENTRIES, ATTEMPT)
+if entry then
+  local differs = same(entry)
+  if differs then return differs end
+  if source then return {'both'} end
+  return again()
+end
+if not source then return {'missing', from} end
+source = parse(source)
+if source.state ~= 'L' then return {'limbo', from} end
+return grant(from, source, 11)
