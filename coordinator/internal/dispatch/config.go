@@ -7,6 +7,7 @@ import (
 
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // Config tunes the leader. Start from DefaultConfig.
@@ -37,7 +38,7 @@ func DefaultConfig() Config {
 		Sweep: 30 * time.Second, Reconcile: 30 * time.Second,
 		Policy: job.DefaultPolicy(), HandBackPause: time.Second, CallTimeout: 5 * time.Second,
 		Workers: 32, ResultsMax: 64, ResultAckWait: 10 * time.Second,
-		Scheduler: scheduler.DefaultConfig(),
+		Scheduler: defaultScheduler(),
 	}
 }
 
@@ -64,4 +65,10 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("hand_back_pause must not be negative, as %s is", c.HandBackPause))
 	}
 	return errors.Join(append(errs, c.Scheduler.Validate())...)
+}
+
+func defaultScheduler() scheduler.Config {
+	c := scheduler.DefaultConfig()
+	c.Wire = scheduler.Versions{Min: wire.VersionMin, Max: wire.Version}
+	return c
 }

@@ -1,0 +1,24 @@
+// Command coordinator is the rack's coordinator (package coordinator).
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/coordinator"
+	"github.com/proofrack/proofrack/shared/attempt/host"
+	"github.com/proofrack/proofrack/shared/telemetry"
+)
+
+func main() {
+	config := coordinator.DefaultConfig()
+	program := host.Program{
+		Name: "coordinator", Title: "Coordinator", Config: &config,
+		Logs: func() telemetry.LogConfig { return config.Logs },
+		Set:  func(log zerolog.Logger, build string) { config.Log, config.Build = log, build },
+		Run:  func(ctx context.Context) error { return coordinator.Run(ctx, config) },
+	}
+	os.Exit(program.Main(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}

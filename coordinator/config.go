@@ -1,0 +1,232 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/coordinator/internal/assemble"
+	"github.com/proofrack/proofrack/coordinator/internal/dispatch"
+	"github.com/proofrack/proofrack/coordinator/internal/intake"
+	"github.com/proofrack/proofrack/coordinator/internal/lead"
+	"github.com/proofrack/proofrack/coordinator/internal/rack"
+	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/proof/catalog"
+	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
+)
+
+// Config is everything that a coordinator can be told.
+type Config struct {
+	Params   ParamsConfig        `doc:"Where verifying keys are."`
+	Times    TimesConfig         `doc:"Heartbeats, leases and intervals; workers must have the same heartbeat."`
+	Attempts AttemptsConfig      `doc:"How often partitions are tried."`
+	Schedule ScheduleConfig      `doc:"How much work is kept ahead, and for how long things may wait."`
+	Intake   intake.Config       `doc:"What clients may ask for."`
+	Keep     KeepConfig          `doc:"How long things are kept."`
+	Streams  StreamsConfig       `doc:"What is set up on the NATS servers."`
+	Ledger   LedgerConfig        `doc:"The Redis server that keeps the ledger."`
+	NATS     natsbus.Config      `doc:"The NATS servers and who we are there."`
+	Service  service.Config      `doc:"How the program starts and ends."`
+	HTTP     service.HTTPConfig  `doc:"Health checks."`
+	Logs     telemetry.LogConfig `doc:"What is logged, and how."`
+	Test     TestConfig          `doc:"Faults on order, for tests only."`
+
+	// Build names the program's build.
+	Build string         `toml:"-"`
+	Log   zerolog.Logger `toml:"-"`
+	// Find gives the circuit of a name; the catalog's when it is nil.
+	Find func(id string) (circuit.Circuit, error) `toml:"-"`
+	// Connect gives the bus, OpenLedger the ledger; NATS and Redis when they are nil.
+	Connect    func(context.Context) (bus.Bus, error)       `toml:"-"`
+	OpenLedger func(context.Context) (ledger.Ledger, error) `toml:"-"`
+}
+
+// ParamsConfig says where verifying keys are.
+type ParamsConfig struct {
+	Dir         string `doc:"Folder with the .vk files of the circuits (and the parameters.json beside them)."`
+	DigestCache string `doc:"File that remembers digests of large files; empty for one in the user's cache folder."`
+}
+
+// TimesConfig has the rack's clockwork.
+type TimesConfig struct {
+	Heartbeat   time.Duration `doc:"How often workers beat."`
+	Lease       time.Duration `doc:"How long an attempt may go without progress, and a worker without a beat."`
+	LeaderLease time.Duration `doc:"How long a leading coordinator may go without renewing its lead."`
+	Tick        time.Duration `doc:"How often deadlines, leases and retries are looked at."`
+	Sweep       time.Duration `doc:"How often what has no owner is looked for."`
+	ResultWait  time.Duration `doc:"How long a result may be in a coordinator's hands before another one gets it."`
+	Call        time.Duration `doc:"Longest time for one call to NATS or Redis."`
+}
+
+// AttemptsConfig bounds attempts.
+type AttemptsConfig struct {
+	FailedMax     int           `doc:"Failed attempts that end a partition, and with it its job."`
+	LostMax       int           `doc:"Attempts lost with their worker that end a partition."`
+	BackoffMin    time.Duration `doc:"Pause after the first failure; it doubles with each."`
+	BackoffMax    time.Duration `doc:"Longest pause after a failure."`
+	HandBackPause time.Duration `doc:"Pause of a partition that a node handed back."`
+}
+
+// ScheduleConfig tunes the scheduler.
+type ScheduleConfig struct {
+	WorkAhead           time.Duration            `doc:"Booked work that each device has ahead at least."`
+	SealedAhead         time.Duration            `doc:"How much of that should be sealed."`
+	DevicePartitionsMax int                      `doc:"Most partitions booked on a device and not in the proof yet."`
+	SynthSlotsMax       int                      `doc:"Most synthesis slots used of a node; 0 for all that its workers offer."`
+	SynthQueueMax       int                      `doc:"Partitions that may wait on a node for a synthesis slot, for each slot."`
+	Ageing              time.Duration            `doc:"How long a waiting partition is passed over before a node's free memory is kept for it."`
+	Guess               map[string]time.Duration `doc:"Time of a device for a partition, by circuit, before it was measured."`
+	GuessDefault        time.Duration            `doc:"The same for circuits that are not named."`
+	LoadRate            bytesize.Bytes           `doc:"Bytes of parameters that a node loads in a second, to choose between warm and cold nodes."`
+	QuarantineAfter     int                      `doc:"Faults in a row that take a device out."`
+	HaltWindow          time.Duration            `doc:"When more than half of the devices fail within this time, nothing is admitted any more."`
+}
+
+// KeepConfig says how long things are kept.
+type KeepConfig struct {
+	Retention      time.Duration `doc:"How long ended jobs and their proofs are kept."`
+	RetentionCount int           `doc:"Most ended jobs that are kept."`
+	AuditRetention time.Duration `doc:"How long audit records are kept."`
+	AuditCount     int           `doc:"Most audit records that are kept."`
+	OrphanAge      time.Duration `doc:"Age at which an object that belongs to no job is removed."`
+	InputRetention time.Duration `doc:"How long inputs that clients uploaded are kept."`
+	KeyGrace       time.Duration `doc:"How long an idempotency key may be without its job before it counts as left by a crash."`
+}
+
+// LedgerConfig says where Redis is.
+type LedgerConfig struct {
+	Address       string        `doc:"host:port of Redis, or the path of its Unix socket."`
+	Username      string        `doc:"ACL user; empty for none."`
+	PasswordFile  string        `doc:"File with the user's password; empty for none."`
+	CAFile        string        `toml:"ca_file" doc:"Certificates that the server's is checked against, PEM; a TLS connection when set."`
+	CertFile      string        `doc:"Certificate that we show the server, PEM; empty for none."`
+	KeyFile       string        `doc:"Private key of cert_file, PEM."`
+	Prefix        string        `doc:"What all keys begin with."`
+	Timeout       time.Duration `doc:"Longest time for one call."`
+	Connections   int           `doc:"Most connections."`
+	AllowEviction bool          `doc:"Accept a server that may throw keys away; nodes then declare again whenever it did."`
+}
+
+// TestConfig orders faults.
+type TestConfig struct {
+	Folder string   `doc:"Folder for marks of test hooks."`
+	Hooks  []string `doc:"Test hooks: kill@point#n, pause@point#n, mark@point#n."`
+}
+
+// DefaultConfig is design section 4's start values, for servers on this host.
+func DefaultConfig() Config {
+	d, s := dispatch.DefaultConfig(), store.DefaultConfig()
+	return Config{
+		Params: ParamsConfig{Dir: "/var/lib/proofrack/params"},
+		Times: TimesConfig{
+			Heartbeat: d.Heartbeat, Lease: d.Lease, LeaderLease: lead.LeaseDefault, Tick: d.Tick, Sweep: d.Sweep,
+			ResultWait: d.ResultAckWait, Call: d.CallTimeout,
+		},
+		Attempts: AttemptsConfig{
+			FailedMax: d.Policy.FailedMax, LostMax: d.Policy.LostMax, BackoffMin: d.Policy.BackoffMin,
+			BackoffMax: d.Policy.BackoffMax, HandBackPause: d.HandBackPause,
+		},
+		Schedule: ScheduleConfig{
+			WorkAhead: d.Scheduler.WorkAhead, SealedAhead: d.Scheduler.SealedAhead,
+			DevicePartitionsMax: d.Scheduler.DevicePartitionsMax, SynthSlotsMax: d.Scheduler.SynthSlotsMax,
+			SynthQueueMax: d.Scheduler.SynthQueueMax, Ageing: d.Scheduler.Ageing, GuessDefault: d.Scheduler.GuessDefault,
+			LoadRate: d.Scheduler.LoadRate, QuarantineAfter: d.Scheduler.QuarantineAfter,
+			HaltWindow: d.Scheduler.HaltWindow,
+		},
+		Intake: intake.DefaultConfig(),
+		Keep: KeepConfig{
+			Retention: s.Retention, RetentionCount: s.RetentionCount, AuditRetention: s.AuditRetention,
+			AuditCount: s.AuditCount, OrphanAge: s.OrphanAge, InputRetention: s.InputRetention, KeyGrace: s.KeyGrace,
+		},
+		Streams: DefaultStreams(),
+		Ledger: LedgerConfig{
+			Address: "127.0.0.1:6379", Prefix: "c2:ledger", Timeout: time.Second, Connections: 16,
+		},
+		NATS: natsbus.DefaultConfig(), Service: service.DefaultConfig(), HTTP: service.DefaultHTTPConfig(),
+		Logs: telemetry.DefaultLogConfig(),
+	}
+}
+
+// Validate reports all problems of this part: what the sections ask of each other too.
+func (c *Config) Validate() error {
+	d, s := c.dispatch(), c.store()
+	l := lead.Config{Instance: "x", Lease: c.Times.LeaderLease}
+	r := c.rack()
+	var errs []error
+	for _, err := range []error{d.Validate(), s.Validate(), l.Validate(), r.Validate()} {
+		if err != nil {
+			errs = append(errs, fault.As(fault.Invalid, err))
+		}
+	}
+	if c.Params.Dir == "" {
+		errs = append(errs, fault.New(fault.Invalid, "params.dir: must be given"))
+	}
+	if (c.Ledger.CertFile == "") != (c.Ledger.KeyFile == "") {
+		errs = append(errs, fault.New(fault.Invalid, "ledger.cert_file: it needs key_file, and the other way round"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) dispatch() dispatch.Config {
+	d := dispatch.DefaultConfig()
+	t, a, p := &c.Times, &c.Attempts, &c.Schedule
+	d.Heartbeat, d.Lease, d.Tick, d.Sweep, d.ResultAckWait, d.CallTimeout =
+		t.Heartbeat, t.Lease, t.Tick, t.Sweep, t.ResultWait, t.Call
+	d.Policy = job.Policy{
+		FailedMax: a.FailedMax, LostMax: a.LostMax, BackoffMin: a.BackoffMin, BackoffMax: a.BackoffMax,
+	}
+	d.HandBackPause = a.HandBackPause
+	s := &d.Scheduler
+	s.WorkAhead, s.SealedAhead, s.DevicePartitionsMax = p.WorkAhead, p.SealedAhead, p.DevicePartitionsMax
+	s.SynthSlotsMax, s.SynthQueueMax, s.Ageing = p.SynthSlotsMax, p.SynthQueueMax, p.Ageing
+	s.Guess, s.GuessDefault, s.LoadRate = p.Guess, p.GuessDefault, p.LoadRate
+	s.QuarantineAfter, s.HaltWindow = p.QuarantineAfter, p.HaltWindow
+	return d
+}
+
+func (c *Config) store() store.Config {
+	k := &c.Keep
+	return store.Config{
+		KeyGrace: k.KeyGrace, Retention: k.Retention, RetentionCount: k.RetentionCount,
+		AuditRetention: k.AuditRetention, AuditCount: k.AuditCount, OrphanAge: k.OrphanAge,
+		InputRetention: k.InputRetention, CallTimeout: c.Times.Call,
+	}
+}
+
+func (c *Config) rack() rack.Config {
+	return rack.Config{Heartbeat: c.Times.Heartbeat, Lease: c.Times.Lease}
+}
+
+func (c *Config) assemble() assemble.Config {
+	find := c.Find
+	if find == nil {
+		find = catalog.Find
+	}
+	return assemble.Config{
+		ParamsDir: c.Params.Dir, DigestCache: c.Params.DigestCache, Find: find, InputsKept: assemble.InputsKeptDefault,
+	}
+}
+
+// tenants are the names of the tenants.
+func (c *StreamsConfig) tenants() ([]job.Tenant, error) {
+	var out []job.Tenant
+	for _, name := range c.Tenants {
+		t, err := job.ParseTenant(name)
+		if err != nil {
+			return nil, fmt.Errorf("tenants: %w", err)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
