@@ -118,7 +118,8 @@ func TestStrayEvents(t *testing.T) {
 	for _, e := range []scheduler.Event{
 		scheduler.Granted{Attempt: stranger}, scheduler.Granted{Attempt: known}, scheduler.Refused{Attempt: stranger},
 		scheduler.Refused{Attempt: known}, scheduler.Progress{Attempt: stranger, Stage: job.Sealed},
-		scheduler.Ended{Attempt: stranger, Outcome: job.OutcomeOK}, scheduler.JobGone{Job: "x"}, scheduler.NodeGone{Node: "x"},
+		scheduler.Ended{Attempt: stranger, Outcome: job.OutcomeOK}, scheduler.JobGone{Job: "x"},
+		scheduler.NodeGone{Node: "x"},
 		scheduler.Shrunk{Attempt: stranger, Node: "n1", Amounts: ledger.Amounts{"ram": 1}}, scheduler.Evicted{Node: "x"},
 		scheduler.Evicted{Node: "n1", Asset: "x", OK: true}, scheduler.Readmitted{}, scheduler.Resumed{},
 	} {

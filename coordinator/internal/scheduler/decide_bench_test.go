@@ -64,8 +64,8 @@ func (w *timed) feed(e scheduler.Event) {
 	}
 }
 
-// BenchmarkDecision reports the 99th percentile and the longest of all decisions on a busy rack: partitions advance, end
-// and are freed, fail and come back, jobs come, nodes beat, time passes.
+// BenchmarkDecision reports the 99th percentile and the longest of all decisions on a busy rack: partitions advance,
+// end and are freed, fail and come back, jobs come, nodes beat, time passes.
 func BenchmarkDecision(b *testing.B) {
 	for _, ram := range []float64{256, 24} {
 		b.Run(fmt.Sprintf("waiting=100k/nodes=64/ram=%.0fGiB", ram), func(b *testing.B) { decide(b, ram, b.N) })
@@ -96,7 +96,8 @@ func decide(b interface {
 			w.feed(scheduler.Progress{Attempt: a, Stage: stage})
 		}
 		if i%50 == 49 {
-			if err := r.Lose(a, "gone", job.Policy{LostMax: 100, BackoffMin: time.Second, BackoffMax: time.Second}, w.now); err != nil {
+			policy := job.Policy{LostMax: 100, BackoffMin: time.Second, BackoffMax: time.Second}
+			if err := r.Lose(a, "gone", policy, w.now); err != nil {
 				b.Fatal(err)
 			}
 			w.feed(scheduler.Ended{Attempt: a, Outcome: job.OutcomeLost})
@@ -105,7 +106,8 @@ func decide(b interface {
 				b.Fatal(err)
 			}
 			w.feed(scheduler.Ended{
-				Attempt: a, Outcome: job.OutcomeOK, Synth: time.Second, Device: time.Duration(1000+random.IntN(9000)) * time.Millisecond,
+				Attempt: a, Outcome: job.OutcomeOK, Synth: time.Second,
+				Device: time.Duration(1000+random.IntN(9000)) * time.Millisecond,
 			})
 		}
 		w.feed(scheduler.JobSeen{Job: scheduler.ViewOf(r)})

@@ -45,8 +45,7 @@ func (c *Core) makeRoom(p *part, where []*node, elsewhere bool) {
 	}
 }
 
-// evictFor asks for assets of a node to go, if that lets a waiter run there sooner. It reports whether it did or whether
-// some are on their way already.
+// evictFor asks for assets of a node to go, if that lets a waiter run there sooner. It reports whether it did.
 func (c *Core) evictFor(p *part, at spot) bool {
 	n := at.node
 	idle := c.idleAssets(n, at.choice)
@@ -95,9 +94,9 @@ func (c *Core) evictFor(p *part, at spot) bool {
 	return true
 }
 
-// idleAssets are those that nothing uses and a choice doesn't need, the cheapest to lose first: by how long they were not
-// used, in units of the time it takes to load them again. The ledger's pool of free segments is none of them: it gives
-// way by itself.
+// idleAssets are those that nothing uses and a choice doesn't need, the cheapest to lose first: by how long they were
+// not used, in units of the time it takes to load them again. The ledger's pool of free segments is none of them: it
+// gives way by itself.
 func (c *Core) idleAssets(n *node, ch *choice) []*asset {
 	var idle []*asset
 	for _, s := range n.assets {

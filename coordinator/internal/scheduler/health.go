@@ -36,8 +36,8 @@ func (c *Core) judge(r *run, e Ended) {
 	}
 }
 
-// suspects counts devices that were blamed lately, all that are in service or suspect, and whether more than one job was
-// there: one job alone blames nobody.
+// suspects counts devices that were blamed lately, all that are in service or suspect, and whether more than one job
+// was there: one job alone stops nothing.
 func (c *Core) suspects() (bad, all int, many bool) {
 	var only job.ID
 	for _, n := range c.order {

@@ -101,7 +101,9 @@ func (c *Core) jobGone(id job.ID) {
 func (c *Core) start(p *part, a job.Attempt, at Place) *run {
 	n := c.node(at.Node)
 	d := n.device(at.Device)
-	r := &run{attempt: a, part: p, node: n, device: d, profile: d.profile(p.job.circuit), stage: job.Reserved, stageAt: c.now}
+	r := &run{
+		attempt: a, part: p, node: n, device: d, profile: d.profile(p.job.circuit), stage: job.Reserved, stageAt: c.now,
+	}
 	p.run = r
 	c.runs[a] = r
 	d.runs = append(d.runs, r)

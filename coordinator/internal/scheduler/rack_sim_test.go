@@ -114,7 +114,9 @@ func TestDevicesDoNotIdle(t *testing.T) {
 			for i := range 2 {
 				v := nodeView(fmt.Sprint("n", i), test.ram, test.slots, circuits, "gpu0", "gpu1")
 				s.addNode(v)
-				s.places = append(s.places, scheduler.Place{Node: v.Node, Device: "gpu0"}, scheduler.Place{Node: v.Node, Device: "gpu1"})
+				for _, d := range v.Devices {
+					s.places = append(s.places, scheduler.Place{Node: v.Node, Device: d.Device})
+				}
 			}
 			for i := range 500 {
 				s.addJob(job.ID(fmt.Sprintf("j%03d", i)), "c", 10, 0)

@@ -52,7 +52,8 @@ func newRandom(t *rapid.T) *random {
 	r.onAdmit = r.inOrder
 	size := rapid.IntRange(0, 6)
 	for _, name := range randomKinds {
-		r.circuits[name] = ready(kind(float64(1+size.Draw(t, "ram")), float64(size.Draw(t, "shm")), float64(size.Draw(t, "srs")), name))
+		ram, shm, srs := 1+size.Draw(t, "ram"), size.Draw(t, "shm"), size.Draw(t, "srs")
+		r.circuits[name] = ready(kind(float64(ram), float64(shm), float64(srs), name))
 	}
 	for n := range rapid.IntRange(1, 3).Draw(t, "nodes") {
 		devices := []string{"gpu0", "gpu1"}[:rapid.IntRange(1, 2).Draw(t, "devices")]
@@ -60,9 +61,8 @@ func newRandom(t *rapid.T) *random {
 		if len(only) > 1 && rapid.Bool().Draw(t, "partial") {
 			delete(only, rapid.SampledFrom(randomKinds).Draw(t, "lacks"))
 		}
-		v := nodeView(fmt.Sprint("n", n), float64(rapid.IntRange(4, 20).Draw(t, "capacity")), rapid.IntRange(1, 8).Draw(t, "slots"),
-			only, devices...)
-		r.addNode(v)
+		capacity, slots := rapid.IntRange(4, 20).Draw(t, "capacity"), rapid.IntRange(1, 8).Draw(t, "slots")
+		r.addNode(nodeView(fmt.Sprint("n", n), float64(capacity), slots, only, devices...))
 	}
 	return r
 }
@@ -187,7 +187,8 @@ func (r *random) inOrder(d *scheduler.Admit) {
 			}
 			view, ok := n.view.Devices[0].Circuits[rec.Circuit]
 			if ok && !pinned && n.wouldHold(view.Choices[0], held) && !r.leaves(d.Place.Node, rec.Circuit) {
-				r.t.Fatalf("%s goes before partition %d of job %s, which fits %s: %v\n%v\n%s", d, i, rec.ID, held, view.Choices[0], n.assets, r.take()+fmt.Sprint(r.core.Why(rec.ID), n.view.Capacity))
+				r.t.Fatalf("%s goes before partition %d of job %s, which fits: %s are held, %v\n%s", d, i, rec.ID, held,
+					r.core.Why(rec.ID), r.take())
 			}
 		}
 	}

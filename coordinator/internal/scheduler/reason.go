@@ -20,7 +20,7 @@ const (
 	NoNode        Code = "no-node"       // no node at all
 	NoParams      Code = "no-params"     // no worker has what the circuit needs
 	Unschedulable Code = "unschedulable" // larger than every node
-	Unavailable   Code = "unavailable"   // nodes that could are draining, cordoned, not ready, in quarantine, of another version
+	Unavailable   Code = "unavailable"   // what could run it is draining, cordoned, not ready, or of another version
 	Memory        Code = "memory"        // bytes of a pool are missing
 	Eviction      Code = "eviction"      // an idle asset is on its way out
 	Pinned        Code = "pinned"        // an older waiter keeps the node's free bytes

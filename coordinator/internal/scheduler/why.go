@@ -213,7 +213,8 @@ func (c *Core) whySpot(p *part, at spot) Reason {
 	load, _, short := c.fits(n, at.choice)
 	switch {
 	case !n.leaveUntil.IsZero():
-		return Reason{Code: Refusal, Place: place, Until: n.leaveUntil, Text: "refused on " + string(n.name) + because(n.leaveCause)}
+		text := "refused on " + string(n.name) + because(n.leaveCause)
+		return Reason{Code: Refusal, Place: place, Until: n.leaveUntil, Text: text}
 	case short >= 0:
 		r := Reason{Code: Memory, Place: place, Pool: n.pools[short], Need: c.need[short], Free: max(0, n.free(short))}
 		r.Missing = c.need[short] - n.free(short)
@@ -225,10 +226,15 @@ func (c *Core) whySpot(p *part, at spot) Reason {
 		}
 		return r
 	case load < 0:
-		return Reason{Code: Eviction, Place: place, Text: "waits on " + string(n.name) + " for an asset that is on its way out"}
+		text := "waits on " + string(n.name) + " for an asset that is on its way out"
+		return Reason{Code: Eviction, Place: place, Text: text}
 	case n.pin != nil && n.pin != p && !c.harmless(p, at):
-		return Reason{Code: Pinned, Place: place, Text: fmt.Sprintf("the free bytes of %s are kept for partition %d of job %s, "+
-			"which has been passed over since %s", n.name, n.pin.index, n.pin.job.id, n.pin.passedAt.UTC().Format(time.RFC3339))}
+		why, since := "has been passed over", n.pin.passedAt
+		if since.IsZero() {
+			why, since = "assets are evicted for and which waits", n.pin.since
+		}
+		return Reason{Code: Pinned, Place: place, Text: fmt.Sprintf("the free bytes of %s are kept for partition %d "+
+			"of job %s, which %s since %s", n.name, n.pin.index, n.pin.job.id, why, since.UTC().Format(time.RFC3339))}
 	case c.slots(n) <= 0:
 		return Reason{Code: Slots, Place: place, Text: fmt.Sprintf("synthesis on %s has all its slots full, %d partitions",
 			n.name, n.unsealed)}

@@ -384,7 +384,9 @@ func ready(needs ...scheduler.Needs) scheduler.CircuitView {
 	return scheduler.CircuitView{Ready: true, Choices: needs}
 }
 
-func nodeView(name string, ram float64, slots int, circuits map[string]scheduler.CircuitView, devices ...string) scheduler.NodeView {
+func nodeView(
+	name string, ram float64, slots int, circuits map[string]scheduler.CircuitView, devices ...string,
+) scheduler.NodeView {
 	one := scheduler.Versions{Min: 1, Max: 1}
 	v := scheduler.NodeView{
 		Node: job.Node(name), Ready: true, SynthSlots: slots, Wire: one,
