@@ -1,0 +1,296 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/proofrack/proofrack/coordinator"
+	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/ledger/memledger"
+	"github.com/proofrack/proofrack/shared/proof/catalog"
+	"github.com/proofrack/proofrack/shared/proof/toy"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Timers of all tests: the real ones divided by about forty.
+const (
+	heartbeat   = 100 * time.Millisecond
+	lease       = 600 * time.Millisecond
+	leaderLease = 600 * time.Millisecond
+	tick        = 25 * time.Millisecond
+	patience    = 20 * time.Second // until a test gives up
+)
+
+// world is a rack: real NATS in this process, a ledger in memory, coordinators, and nodes whose workers are scripts.
+type world struct {
+	t      *testing.T
+	server *natsbus.Embedded
+	bus    bus.Bus // of the test itself
+	ledger *memledger.Store
+	store  *store.Store
+	made   *proved
+	log    zerolog.Logger
+
+	mu    sync.Mutex
+	edits []func(*coordinator.Config)
+}
+
+func newWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
+	t.Helper()
+	w := &world{t: t, made: proofs(t), edits: edits, log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)}
+	var err error
+	w.server, err = natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir()})
+	w.check(err)
+	t.Cleanup(func() { w.check(w.server.Close()) })
+	w.ledger, err = memledger.New(ledger.Config{Lease: lease}, time.Now)
+	w.check(err)
+	w.bus = w.dial("test")
+	config := w.config()
+	w.check(w.bus.Setup(t.Context(), config.Streams.Topology()))
+	w.store, err = store.Open(t.Context(), w.bus, store.DefaultConfig(), w.log)
+	w.check(err)
+	t.Cleanup(w.store.Close)
+	return w
+}
+
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) dial(name string) bus.Bus {
+	w.t.Helper()
+	config := natsbus.DefaultConfig()
+	config.Name = name
+	b, err := natsbus.Dial(context.Background(), config, natsbus.Options{Embedded: w.server})
+	w.check(err)
+	w.t.Cleanup(b.Close)
+	return b
+}
+
+func findCircuit(id string) (circuit.Circuit, error) {
+	if id == toy.Circuit().ID() {
+		return toy.Circuit(), nil
+	}
+	return catalog.Find(id)
+}
+
+func (w *world) config() coordinator.Config {
+	c := coordinator.DefaultConfig()
+	c.Params.Dir = w.made.dir
+	c.Params.DigestCache = w.t.TempDir() + "/digests.json"
+	c.Find = findCircuit
+	c.Times = coordinator.TimesConfig{
+		Heartbeat: heartbeat, Lease: lease, LeaderLease: leaderLease, Tick: tick, Sweep: 500 * time.Millisecond,
+		ResultWait: time.Second, Call: 2 * time.Second,
+	}
+	c.Attempts.BackoffMin, c.Attempts.BackoffMax, c.Attempts.HandBackPause = 10*time.Millisecond, 100*time.Millisecond, 10*time.Millisecond
+	c.HTTP.Listen = ""
+	c.Log = w.log
+	for _, edit := range w.edits {
+		edit(&c)
+	}
+	return c
+}
+
+// process is a running coordinator.
+type process struct {
+	w      *world
+	bus    bus.Bus
+	cancel context.CancelFunc
+	ended  chan error
+	once   sync.Once
+}
+
+// start starts a coordinator. It is stopped with the test.
+func (w *world) start(edits ...func(*coordinator.Config)) *process {
+	w.t.Helper()
+	c := w.config()
+	p := &process{w: w, bus: w.dial("coordinator"), ended: make(chan error, 1)}
+	c.Connect = func(context.Context) (bus.Bus, error) { return p.bus, nil }
+	c.OpenLedger = func(context.Context) (ledger.Ledger, error) { return w.ledger.Open(), nil }
+	for _, edit := range edits {
+		edit(&c)
+	}
+	w.check(c.Validate())
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	go func() { p.ended <- coordinator.Run(ctx, c) }()
+	w.t.Cleanup(p.stop)
+	return p
+}
+
+// stop ends it in order.
+func (p *process) stop() {
+	p.once.Do(func() {
+		p.cancel()
+		select {
+		case err := <-p.ended:
+			if err != nil && fault.KindOf(err) != fault.Cancelled {
+				p.w.t.Errorf("coordinator ended: %v", err)
+			}
+		case <-time.After(patience):
+			p.w.t.Error("coordinator does not end")
+		}
+	})
+}
+
+// kill ends it as a crash does: it can't say anything any more.
+func (p *process) kill() {
+	p.bus.Close()
+	p.once.Do(func() {
+		p.cancel()
+		<-p.ended
+	})
+}
+
+// submit stores a job of the given number of partitions.
+func (w *world) submit(partitions int, edits ...func(*job.Record)) job.ID {
+	w.t.Helper()
+	id, err := job.NewID()
+	w.check(err)
+	now := time.Now().UTC()
+	r := &job.Record{
+		Version: job.RecordVersion, ID: id, Tenant: job.MainTenant, InputHash: digest([]byte(id)), Kind: "toy",
+		Circuit: toy.Circuit().ID(), ProverID: "00", Miner: "f01000", SectorNumber: 7, Output: job.OutputProof,
+		SubmittedAt: now, State: job.Active,
+	}
+	var public []byte
+	for i := range partitions {
+		slice := w.made.slices[i%seedsMax]
+		object, err := w.store.PutInput(w.t.Context(), wire.SliceName(id, i), slice)
+		w.check(err)
+		r.Partitions = append(r.Partitions, job.Partition{Stage: job.Waiting, StageAt: now, Slice: object})
+		public = wire.AppendPublicInputs(public, w.made.inputs[i%seedsMax])
+	}
+	r.Inputs, err = w.store.PutInput(w.t.Context(), wire.InputsName(id), public)
+	w.check(err)
+	for _, edit := range edits {
+		edit(r)
+	}
+	_, err = w.store.Create(w.t.Context(), r)
+	w.check(err)
+	return id
+}
+
+// until waits for something to become true, with what it looks at in the message of the failure.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not in time: %s\n%s", what, w.describe())
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (w *world) describe() string {
+	jobs, _ := w.store.List(store.Query{})
+	text := ""
+	for _, j := range jobs {
+		data, _ := json.Marshal(j.Record)
+		text += string(data) + "\n"
+	}
+	l := w.ledger.Open()
+	names, _ := l.Nodes(context.Background())
+	for _, name := range names {
+		b, _ := l.Node(context.Background(), name)
+		data, _ := json.Marshal(b)
+		text += string(data) + "\n"
+	}
+	return text
+}
+
+func (w *world) record(id job.ID) *job.Record {
+	j, ok := w.store.Get(id)
+	if !ok {
+		return &job.Record{}
+	}
+	return j.Record
+}
+
+// ends waits until a job has the state.
+func (w *world) ends(id job.ID, state job.State) *job.Record {
+	w.t.Helper()
+	w.until(fmt.Sprintf("job %s is %s", id, state), func() bool { return w.record(id).State == state })
+	return w.record(id)
+}
+
+// proof checks that a finished job's proof is what it should be.
+func (w *world) proof(r *job.Record) {
+	w.t.Helper()
+	data, err := w.store.Proof(w.t.Context(), r)
+	w.check(err)
+	if len(data) != len(r.Partitions)*wire.ProofBytes {
+		w.t.Errorf("proof of %d bytes for %d partitions", len(data), len(r.Partitions))
+	}
+	for i := range r.Partitions {
+		want := w.made.proofs[r.Partitions[i].Slice.SHA256]
+		if got := data[i*wire.ProofBytes : (i+1)*wire.ProofBytes]; string(got) != string(want) {
+			w.t.Errorf("partition %d: not its proof", i)
+		}
+	}
+}
+
+// book is a node's book in the ledger.
+func (w *world) book(node job.Node) *ledger.NodeBook {
+	b, err := w.ledger.Open().Node(context.Background(), node)
+	if err != nil {
+		return &ledger.NodeBook{}
+	}
+	return b
+}
+
+// settles waits until nothing of any job is left: no reservation, no message (invariants 2 and 9).
+func (w *world) settles(nodes ...job.Node) {
+	w.t.Helper()
+	for _, n := range nodes {
+		w.until("ledger of "+string(n)+" is empty", func() bool { return len(w.book(n).Entries) == 0 })
+		b := w.book(n)
+		if len(b.Mismatch()) > 0 || len(b.Over()) > 0 {
+			w.t.Errorf("book of %s: mismatch %v, over %v", n, b.Mismatch(), b.Over())
+		}
+	}
+	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
+		log, err := w.bus.Log(w.t.Context(), stream)
+		w.check(err)
+		w.until(stream+" is empty", func() bool {
+			state, err := log.State(w.t.Context())
+			return err == nil && state.Messages == 0
+		})
+	}
+}
+
+// ask sends a request and decodes the answer.
+func ask[A any, AP interface {
+	*A
+	wire.Body
+}](w *world, subject string, q wire.Body) (AP, error) {
+	data, err := wire.Encode(q)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	m, err := w.bus.Request(ctx, bus.Message{Subject: subject, Data: data})
+	if err != nil {
+		return nil, err
+	}
+	answer := AP(new(A))
+	return answer, wire.Decode(m.Data, answer)
+}
