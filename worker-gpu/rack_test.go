@@ -74,6 +74,7 @@ type rack struct {
 	results bus.Queue
 	spill   string
 	params  string
+	last    job.Attempt
 	hooks   string
 	key     *groth16.PreparedKey
 

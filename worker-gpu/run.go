@@ -139,6 +139,7 @@ func (w *worker) prepare() error {
 			Device: prove.New(d, w.host), config: d, gate: attempt.NewGate(func() {}),
 		})
 	}
+	w.inspectAll() // so that the first beat says what is not ready
 	return nil
 }
 
@@ -203,30 +204,15 @@ func (w *worker) source(d *driven) attempt.Source {
 	}
 }
 
-// gateDevices is the gate's reason while no device can prove anything.
+// gateDevices is the reason while no device can prove anything, or one cannot.
 const gateDevices = "devices"
 
-// watch keeps the gates as the devices' health says.
+// watch keeps reasons and gates as the devices' health says.
 func (w *worker) watch(ctx context.Context) {
 	ticker := time.NewTicker(max(time.Millisecond, min(w.config.Worker.Heartbeat, time.Second)/4))
 	defer ticker.Stop()
 	for {
-		var troubles []string
-		for _, d := range w.devices {
-			d.gate.Set(gateDevices, d.Unhealthy())
-			w.inspect(d)
-			if trouble := d.Trouble(); trouble != "" {
-				troubles = append(troubles, trouble)
-			}
-		}
-		switch {
-		case len(w.devices) == 0:
-			w.host.Gate.Set(gateDevices, w.none)
-		case len(troubles) == len(w.devices):
-			w.host.Gate.Set(gateDevices, strings.Join(troubles, "; "))
-		default:
-			w.host.Gate.Set(gateDevices, "")
-		}
+		w.inspectAll()
 		select {
 		case <-ctx.Done():
 			return
@@ -235,9 +221,30 @@ func (w *worker) watch(ctx context.Context) {
 	}
 }
 
+func (w *worker) inspectAll() {
+	var troubles []string
+	for _, d := range w.devices {
+		d.gate.Set(gateDevices, d.Closed())
+		w.inspect(d)
+		if trouble := d.Trouble(); trouble != "" {
+			troubles = append(troubles, trouble)
+		}
+	}
+	switch {
+	case len(w.devices) == 0:
+		w.host.Notes.Set(gateDevices, w.none)
+	case len(troubles) == len(w.devices):
+		w.host.Notes.Set(gateDevices, strings.Join(troubles, "; "))
+	default:
+		w.host.Notes.Set(gateDevices, "")
+	}
+}
+
+// gateDriver is the reason while the driver complains about a device.
+const gateDriver = "driver"
+
 // inspect closes a GPU's queue while the driver calls it unhealthy.
 func (w *worker) inspect(d *driven) {
-	const gateDriver = "driver"
 	for _, g := range w.monitor.Inventory().Devices {
 		if g.UUID != "" && g.UUID == d.config.UUID {
 			reason := ""
@@ -254,7 +261,7 @@ func (w *worker) describe(b *wire.Beat) {
 	b.CPUs, b.Slots = w.cpus, len(w.devices)
 	for _, d := range w.devices {
 		s := d.State()
-		if reason := d.gate.Reasons(); reason != "" {
+		if reason := d.gate.Reasons(); reason != "" && s.Healthy && d.gate.Has(gateDriver) {
 			s.Healthy, s.Reason = false, reason
 		}
 		b.Devices = append(b.Devices, s)

@@ -130,7 +130,11 @@ func (w *worker) prepare(ctx context.Context) error {
 		Workers: w.config.Synth.Workers, Find: catalog.Find, CPUsOf: w.host.CPUsOf, Check: w.config.Synth.Check,
 		Pad: w.config.Synth.PadBytes,
 	}, slices, w.host.Spill, w.host.Book, w.host.Points, w.config.Log)
-	return w.offer()
+	if err := w.offer(); err != nil {
+		return err
+	}
+	w.host.Gate.Set(gateSpill, w.spillTrouble()) // so that the first beat says whether there is room
+	return nil
 }
 
 // offer lays out the circuits' segments, for what the worker says of itself.
@@ -173,11 +177,11 @@ func (w *worker) watchSpill(ctx context.Context) {
 	ticker := time.NewTicker(w.config.Worker.Heartbeat)
 	defer ticker.Stop()
 	for {
-		w.host.Gate.Set(gateSpill, w.spillTrouble())
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			w.host.Gate.Set(gateSpill, w.spillTrouble())
 		}
 	}
 }

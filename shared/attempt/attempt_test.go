@@ -66,7 +66,7 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	config, log := attempt.DefaultConfig(), zerolog.Nop()
 	b.worker = &attempt.Worker{
 		Config: config, Bus: b.bus, Fences: attempt.NewFences(fakeKV{bus: b.bus}, time.Second), Board: attempt.NewBoard(func() {}),
-		Gate: attempt.NewGate(func() {}), Outbox: attempt.NewOutbox(t.Context(), b.bus, config, log), Node: node,
+		Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}), Outbox: attempt.NewOutbox(t.Context(), b.bus, config, log), Node: node,
 		Build: "test", Log: log,
 	}
 	go func() {

@@ -1,6 +1,8 @@
 package attempt
 
 import (
+	"strings"
+
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -39,12 +41,17 @@ func (w *Worker) Obey(other func(*wire.Control)) (stop func(), err error) {
 
 // State is what beats say of the worker, with the reason.
 func (w *Worker) State() (state, reason string) {
-	reason = w.Gate.Reasons()
+	var reasons []string
+	for _, g := range []*Gate{w.Gate, w.Notes} {
+		if text := g.Reasons(); text != "" {
+			reasons = append(reasons, text)
+		}
+	}
 	switch {
-	case reason == "":
+	case len(reasons) == 0:
 		return wire.StateReady, ""
 	case w.Gate.Has(GateDrain):
-		return wire.StateDraining, reason
+		return wire.StateDraining, strings.Join(reasons, "; ")
 	}
-	return wire.StateNotReady, reason
+	return wire.StateNotReady, strings.Join(reasons, "; ")
 }

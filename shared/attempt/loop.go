@@ -37,6 +37,8 @@ type Worker struct {
 	Fences *Fences
 	Board  *Board
 	Gate   *Gate
+	// Notes are reasons for not being ready that do not keep the worker from fetching: what it fetches it hands back.
+	Notes  *Gate
 	Outbox *Outbox
 	Node   job.Node
 	Build  string

@@ -69,7 +69,7 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	h.kill = kill
 	h.Worker = attempt.Worker{
-		Config: config.Worker, Bus: b, Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke),
+		Config: config.Worker, Bus: b, Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke), Notes: attempt.NewGate(h.Poke),
 		Outbox: attempt.NewOutbox(life, b, config.Worker, config.Log),
 		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log,
 	}

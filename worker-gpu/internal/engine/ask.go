@@ -104,11 +104,16 @@ func (p *Proof) Finish(ctx context.Context) (Proved, error) {
 	return *a.Proved, nil
 }
 
-// Drop gives a proof up and returns when the engine has unmapped its segment, or is gone. A hung engine is killed by its
-// watch.
+// Drop gives a proof up and returns when the engine has unmapped its segment. An engine that does not do that within
+// Config.StopMax is killed.
 func (p *Proof) Drop() {
-	// Its only error is that the engine is gone.
-	_, _ = p.engine.ask(context.Background(), request{Do: verbDrop, Proof: p.id}, nil)
+	e := p.engine
+	ctx, cancel := context.WithTimeout(context.Background(), e.config.StopMax)
+	defer cancel()
+	if _, err := e.ask(ctx, request{Do: verbDrop, Proof: p.id}, nil); err != nil && ctx.Err() != nil {
+		e.Kill(fmt.Sprintf("did not let go of a proof within %s", e.config.StopMax))
+		<-e.gone
+	}
 }
 
 // Evict gives back an idle circuit. Errors: fault.Conflict when it is in use.

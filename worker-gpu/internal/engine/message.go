@@ -75,6 +75,8 @@ type Loaded struct {
 type Ready struct {
 	Device string `json:"device"` // as the device calls itself
 	PID    int    `json:"pid"`
+	// Progress is where it starts from.
+	Progress Progress `json:"progress"`
 }
 
 // Progress shows that an engine works.

@@ -127,6 +127,11 @@ func Spawn(ctx context.Context, config Config) (*Engine, error) {
 		return nil, err
 	}
 	e.ready = *a.Ready
+	e.mu.Lock()
+	if e.progress == (Progress{}) {
+		e.progress = a.Ready.Progress
+	}
+	e.mu.Unlock()
 	go e.watch()
 	return e, nil
 }

@@ -95,7 +95,7 @@ func serve(ctx context.Context, c *conn) error {
 	if err := s.prepare(*first.Setup); err != nil {
 		return errors.Join(err, c.send(answer{ID: first.ID, Fault: fault.ReportOf("prove", err)}, nil))
 	}
-	ready := &Ready{Device: s.device.Name(), PID: os.Getpid()}
+	ready := &Ready{Device: s.device.Name(), PID: os.Getpid(), Progress: s.progress()}
 	if err := c.send(answer{ID: first.ID, Ready: ready}, nil); err != nil {
 		return err
 	}
@@ -183,7 +183,12 @@ func (s *server) beat(ctx context.Context) {
 
 // report sends the present progress. A worker that is gone is noticed by who reads.
 func (s *server) report() {
-	p := &Progress{Steps: s.steps.Load(), Stage: s.stage.Load().(string), CPU: processorTime()}
+	p := s.progress()
+	_ = s.conn.send(answer{Progress: &p}, nil)
+}
+
+func (s *server) progress() Progress {
+	p := Progress{Steps: s.steps.Load(), Stage: s.stage.Load().(string), CPU: processorTime()}
 	s.deviceMu.RLock()
 	if m, ok := s.device.(interface {
 		DeviceMemory() (free, total bytesize.Bytes)
@@ -191,7 +196,7 @@ func (s *server) report() {
 		p.Free, p.Total = m.DeviceMemory()
 	}
 	s.deviceMu.RUnlock()
-	_ = s.conn.send(answer{Progress: p}, nil)
+	return p
 }
 
 func processorTime() time.Duration {

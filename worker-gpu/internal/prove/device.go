@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bytesize"
@@ -86,7 +89,12 @@ func (d *Device) Run(ctx context.Context) error {
 		if d.faultsInRow() <= 1 {
 			pause = d.config.PauseMin
 		}
-		d.config.Log.Warn().Err(fault).Str("device", string(d.config.Device)).Dur("pause", pause).Msg("engine is replaced")
+		level := zerolog.WarnLevel
+		if d.faultsInRow() > d.config.FaultsMax { // said often enough
+			level = zerolog.DebugLevel
+		}
+		d.config.Log.WithLevel(level).Err(fault).Str("device", string(d.config.Device)).Dur("pause", pause).
+			Msg("engine is replaced")
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -427,15 +435,15 @@ func (d *Device) Trouble() string {
 	return fmt.Sprintf("device %s: no parameters: %s", s.Device, missing)
 }
 
-// Unhealthy tells that nothing should be fetched for the device now.
-func (d *Device) Unhealthy() string {
+// Closed is why nothing should be fetched for the device now: until its engine has started once, and while no circuit
+// has parameters. What is sealed for it waits. A device that broke down later hands back what it is given.
+func (d *Device) Closed() string {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case !d.started && d.engine == nil && d.faults == 0:
-		return fmt.Sprintf("device %s: engine is starting", d.config.Device)
-	case d.engine == nil && d.faults >= d.config.FaultsMax:
-		return fmt.Sprintf("device %s is unhealthy: %s", d.config.Device, d.reason)
+	started := d.started
+	d.mu.Unlock()
+	s := d.State()
+	if started && (!s.Healthy || slices.ContainsFunc(s.Circuits, func(c wire.DeviceCircuit) bool { return c.Ready })) {
+		return ""
 	}
-	return ""
+	return d.Trouble()
 }
