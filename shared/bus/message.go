@@ -2,7 +2,10 @@ package bus
 
 import (
 	"context"
+	"strings"
 	"time"
+
+	"github.com/proofrack/proofrack/shared/fault"
 )
 
 // Message is one message. A receiver owns its copy.
@@ -90,3 +93,23 @@ type Endpoint struct {
 	// Service.ConcurrentMax allows; the context ends when the service stops.
 	Handle func(ctx context.Context, request Message) (Message, error)
 }
+
+// IDBytesMax bounds message ids.
+const IDBytesMax = 256
+
+// CheckHeader refuses headers and ids that an adapter could not carry, and headers that NATS gives a meaning.
+func CheckHeader(m Message) error {
+	for key, value := range m.Header {
+		if key == "" || strings.ContainsAny(key, " :\r\n") || strings.ContainsAny(value, "\r\n") || ReservedHeader(key) ||
+			value != strings.TrimSpace(value) {
+			return fault.New(fault.Invalid, "header %.100q of a message to %s is not allowed", key, m.Subject)
+		}
+	}
+	if len(m.ID) > IDBytesMax || strings.ContainsAny(m.ID, "\r\n") || m.ID != strings.TrimSpace(m.ID) {
+		return fault.New(fault.Invalid, "message to %s: id %.300q is not allowed", m.Subject, m.ID)
+	}
+	return nil
+}
+
+// ReservedHeader tells headers that NATS gives a meaning.
+func ReservedHeader(key string) bool { return len(key) >= 5 && strings.EqualFold(key[:5], "Nats-") }

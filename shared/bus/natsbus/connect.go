@@ -241,7 +241,7 @@ func (b *Bus) trouble(err error) {
 // Connected tells whether the server is there now.
 func (b *Bus) Connected() bool {
 	up, _ := b.state()
-	return up
+	return up && b.ctx.Err() == nil
 }
 
 // Dropped counts plain messages dropped because handlers were slow.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,9 +15,6 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// idBytesMax bounds message ids.
-const idBytesMax = 256
-
 // tryMax is the longest wait for one answer to a publish that can be sent again.
 const tryMax = 2 * time.Second
 
@@ -27,36 +23,30 @@ func message(m bus.Message, withID bool) (*nats.Msg, error) {
 	if err := bus.CheckSubject(m.Subject, false); err != nil {
 		return nil, err
 	}
+	if err := bus.CheckHeader(m); err != nil {
+		return nil, err
+	}
 	out := &nats.Msg{Subject: m.Subject, Data: m.Data}
 	if len(m.Header) > 0 || m.ID != "" {
 		out.Header = nats.Header{}
 	}
 	for key, value := range m.Header {
-		if key == "" || strings.ContainsAny(key, " :\r\n") || strings.ContainsAny(value, "\r\n") || reserved(key) {
-			return nil, fault.New(fault.Invalid, "header %.100q of a message to %s is not allowed", key, m.Subject)
-		}
 		out.Header[key] = []string{value}
 	}
 	if m.ID != "" {
 		if !withID {
 			return nil, fault.New(fault.Invalid, "message to %s: plain messages have no id", m.Subject)
 		}
-		if len(m.ID) > idBytesMax || strings.ContainsAny(m.ID, "\r\n") {
-			return nil, fault.New(fault.Invalid, "message to %s: id %.300q is not allowed", m.Subject, m.ID)
-		}
 		out.Header[jetstream.MsgIDHeader] = []string{m.ID}
 	}
 	return out, nil
 }
 
-// reserved tells headers that the server gives a meaning.
-func reserved(key string) bool { return len(key) >= 5 && strings.EqualFold(key[:5], "Nats-") }
-
 // received turns a message of the library into ours, without the server's own headers.
 func received(subject string, header nats.Header, data []byte) bus.Message {
 	m := bus.Message{Subject: subject, Data: data, ID: header.Get(jetstream.MsgIDHeader)}
 	for key, values := range header {
-		if reserved(key) || len(values) == 0 {
+		if bus.ReservedHeader(key) || len(values) == 0 {
 			continue
 		}
 		if m.Header == nil {

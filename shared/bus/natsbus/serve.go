@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -85,6 +86,9 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 	}
 	end := sync.OnceFunc(func() {
 		_ = service.Stop() // fails only when the connection is away; nothing arrives then either
+		if b.conn.IsConnected() {
+			_ = b.conn.FlushTimeout(time.Second) // askers are told at once that nobody is here
+		}
 		cancel()
 		running.wait()
 	})
@@ -107,11 +111,13 @@ func (s *servant) handler(handle func(context.Context, bus.Message) (bus.Message
 		select {
 		case s.slots <- struct{}{}:
 		case <-s.ctx.Done():
+			refuse(r)
 			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.stopped {
+			refuse(r)
 			return
 		}
 		s.running.Go(func() {
@@ -119,6 +125,15 @@ func (s *servant) handler(handle func(context.Context, bus.Message) (bus.Message
 			answer(s.ctx, r, handle)
 		})
 	}
+}
+
+// refuse tells an asker that came while the service stops.
+func refuse(r micro.Request) {
+	body, err := json.Marshal(fault.Report{Kind: fault.Transient, Message: "the service stops"})
+	if err != nil {
+		body = nil
+	}
+	_ = r.Error(code(fault.Transient), "the service stops", body)
 }
 
 func (s *servant) wait() {

@@ -41,7 +41,7 @@ func New(limits Limits, handle func(bus.Message), dropped func(count uint64)) *M
 
 // Put adds a message, or drops it. It never waits for the handler.
 func (m *Mailbox) Put(message bus.Message) {
-	size := len(message.Data) + len(message.Subject)
+	size := size(message)
 	m.mu.Lock()
 	if m.stopped {
 		m.mu.Unlock()
@@ -73,30 +73,29 @@ func (m *Mailbox) run() {
 			m.mu.Unlock()
 			return
 		}
-		batch, lost := m.waiting, m.lost
-		m.waiting, m.bytes, m.lost = nil, 0, 0
+		lost := m.lost
+		m.lost = 0
+		var next bus.Message
+		some := len(m.waiting) > 0
+		if some {
+			next = m.waiting[0]
+			m.waiting[0] = bus.Message{}
+			m.waiting = m.waiting[1:]
+			m.bytes -= size(next)
+		}
 		m.mu.Unlock()
 		if lost > 1 {
 			m.dropped(lost - 1) // the first was told at once
 		}
-		if len(batch) == 0 {
+		if some {
+			m.handle(next)
+		} else {
 			<-m.wake
-			continue
-		}
-		for _, message := range batch {
-			if m.isStopped() {
-				return
-			}
-			m.handle(message)
 		}
 	}
 }
 
-func (m *Mailbox) isStopped() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.stopped
-}
+func size(m bus.Message) int { return len(m.Data) + len(m.Subject) }
 
 // Stop drops what waits and returns when the handler has.
 func (m *Mailbox) Stop() {
