@@ -206,3 +206,65 @@ func TestLeftIsKnownOnlyWhenSomethingCanRun(t *testing.T) {
 		t.Errorf("%d running, %s left", running, left)
 	}
 }
+
+// nodeWithBook tells the core of a node n1 of 10 GiB that proves "c", with a book.
+func nodeWithBook(w *world, needs scheduler.Needs, book scheduler.Book, capacity ledger.Amounts) {
+	v := nodeView("n1", 10, 1, map[string]scheduler.CircuitView{"c": ready(needs)}, "gpu0")
+	if capacity != nil {
+		v.Capacity = capacity
+	}
+	book.Declared = true
+	v.Book = &book
+	w.core.Apply(w.now, scheduler.NodeSeen{Node: v})
+}
+
+func TestBooks(t *testing.T) {
+	t.Parallel()
+	held := scheduler.Holding{Attempt: job.Attempt{Job: "x", Fence: 1}, Amounts: ledger.Amounts{"shm": gib(4)}}
+	asset := func(name string, bytes float64) []ledger.Asset {
+		return []ledger.Asset{{Name: name, Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: gib(bytes)}}
+	}
+	for name, test := range map[string]struct {
+		needs    scheduler.Needs
+		book     scheduler.Book
+		capacity ledger.Amounts
+		missing  float64 // 0: it is admitted
+	}{
+		"an asset that is there counts once":       {kind(6, 0, 4, "c"), scheduler.Book{Assets: asset("srs:c", 4)}, nil, 0},
+		"an asset that will grow counts in full":   {kind(6, 0, 4, "c"), scheduler.Book{Assets: asset("srs:c", 5)}, nil, 1},
+		"an asset that is smaller than it will be": {kind(7, 0, 3, "c"), scheduler.Book{Assets: asset("srs:c", 1)}, nil, 0},
+		"free segments give way": {
+			kind(8, 0, 0, "c"), scheduler.Book{Assets: asset(ledger.AssetSegments, 6)}, nil, 0,
+		},
+		"others' bytes do not": {
+			kind(8, 8, 0, "c"), scheduler.Book{Holdings: []scheduler.Holding{held}}, nil, 2,
+		},
+		"a pool that holds more than there is stops all grants": {
+			kind(1, 0, 0, "c"), scheduler.Book{Holdings: []scheduler.Holding{held}},
+			ledger.Amounts{"ram": gib(10), "shm": gib(3)}, 1,
+		},
+		"growth is booked too": {
+			kind(7, 0, 4, "c"), scheduler.Book{Assets: asset("srs:c", 2), Holdings: []scheduler.Holding{{
+				Attempt: held.Attempt, Amounts: ledger.Amounts{"ram": gib(0.5)}, Assets: []string{"srs:c"},
+			}}}, ledger.Amounts{"ram": gib(11)}, 0.5,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, scheduler.DefaultConfig())
+			nodeWithBook(w, test.needs, test.book, test.capacity)
+			out := w.core.Apply(w.now, scheduler.JobSeen{Job: scheduler.JobView{
+				ID: "a", Circuit: "c", Partitions: []scheduler.PartitionView{{Stage: job.Waiting}},
+			}})
+			why := w.core.Why("a")
+			switch {
+			case test.missing == 0:
+				if len(out) != 1 {
+					t.Errorf("decided %v, since %+v", out, why)
+				}
+			case len(out) != 0 || len(why) != 1 || why[0].Code != scheduler.Memory || why[0].Missing != gib(test.missing):
+				t.Errorf("decided %v, since %+v", out, why)
+			}
+		})
+	}
+}

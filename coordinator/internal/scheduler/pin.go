@@ -15,43 +15,16 @@ import (
 func (c *Core) overtake(before []*shape, p *part) {
 	for _, s := range before {
 		head := s.head()
-		if !head.passedAt.IsZero() && s.overtaker != nil && !s.overtaker.before(p) {
+		if !head.passedAt.IsZero() {
 			continue
 		}
 		if slices.ContainsFunc(p.run.node.devices, func(d *device) bool {
 			return d.canRun(s.circuit) && !(c.elsewhere(s) && s.avoids(d)) &&
 				(d == p.run.device || c.wants(d, d.lookup(s.circuit), 0)) // it was open before p took it
 		}) {
-			s.overtaker = p
-			if head.passedAt.IsZero() {
-				head.passedAt = c.now
-			}
+			head.passedAt = c.now
 		}
 	}
-}
-
-// handDown lets the next waiter of a shape inherit the age of a head that goes from its pin, if it was passed over too.
-func (c *Core) handDown(p *part) {
-	s := p.shape
-	overtaker := s.overtaker
-	s.overtaker = nil
-	if p.pin == nil || overtaker == nil || s.head() != p || len(s.waiters) == 1 {
-		return
-	}
-	next := s.waiters[1]
-	if len(s.waiters) > 2 && s.waiters[2].before(next) {
-		next = s.waiters[2]
-	}
-	if next.passedAt.IsZero() && next.before(overtaker) {
-		next.passedAt, s.overtaker = later(p.passedAt, next.since), overtaker
-	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // pinRetry is how long a waiter for which no node could be pinned is left alone.

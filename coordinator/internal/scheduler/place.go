@@ -278,7 +278,6 @@ func (c *Core) admit(p *part, at spot) {
 		d.From, n.ended = &from, nil
 	}
 	c.settleEnded(n)
-	c.handDown(p)
 	c.dequeue(p)
 	r := c.start(p, a, d.Place)
 	r.asked, r.from = true, d.From

@@ -91,10 +91,9 @@ type shape struct {
 	// elsewhere tells that there is a place that is not avoided, as of generation.
 	elsewhere  bool
 	generation uint64
-	// overtaker is the last in order that passed the head, hold what held it when it was looked at last.
-	overtaker *part
-	hold      held
-	heldAt    time.Time
+	// hold is what held the head when it was looked at last.
+	hold   held
+	heldAt time.Time
 	// pinTriedAt is when no node could be pinned for the head.
 	pinTriedAt time.Time
 }
