@@ -107,6 +107,18 @@ func TestBookingGoesFromSynthesisToProof(t *testing.T) {
 	if err := taken.Shrink(ctx, gib(3)); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("shrunk by more than there is: %v", err)
 	}
+	checkProving(t, n, a, taken)
+	if err := errors.Join(taken.Remove(ctx), taken.Remove(ctx)); err != nil || n.book.Booked(a) {
+		t.Errorf("removed: %v", err)
+	}
+	if _, err := n.book.Take(ctx, a); !errors.Is(err, agent.ErrNotBooked) || fault.KindOf(err) != fault.NotFound {
+		t.Errorf("taken from nobody: %v", err)
+	}
+}
+
+// checkProving compares a booking and the book with what has happened to the attempt by then.
+func checkProving(t *testing.T, n *node, a job.Attempt, taken *agent.Held) {
+	t.Helper()
 	want := agent.Booking{
 		Version: 1, Attempt: a, Circuit: circuitID, Device: "gpu0", Stage: job.Proving,
 		Amounts: ledger.Amounts{ledger.PoolRAM: 2 * bytesize.GiB, ledger.PoolSHM: bytesize.MiB}, Shrunk: gib(1),
@@ -116,25 +128,20 @@ func TestBookingGoesFromSynthesisToProof(t *testing.T) {
 	if diff := cmp.Diff(want, taken.Booking(), ignore); diff != "" {
 		t.Error(diff)
 	}
-	l, err := n.book.List(ctx)
+	l, err := n.book.List(t.Context())
 	if err != nil || len(l.Entries) != 1 || !l.Entries[0].Alive {
 		t.Fatalf("list %+v, %v", l, err)
 	}
 	if diff := cmp.Diff(want, l.Entries[0].Booking, ignore); diff != "" {
 		t.Errorf("in the book: %s", diff)
 	}
-	if err := errors.Join(taken.Remove(ctx), taken.Remove(ctx)); err != nil || n.book.Booked(a) {
-		t.Errorf("removed: %v", err)
-	}
-	if _, err := n.book.Take(ctx, a); !errors.Is(err, agent.ErrNotBooked) || fault.KindOf(err) != fault.NotFound {
-		t.Errorf("taken from nobody: %v", err)
-	}
 }
 
 func TestRebookChangesThePoolOrNothing(t *testing.T) {
 	t.Parallel()
 	n, ctx := newNode(t), t.Context()
-	held := n.mustAdmit(t, attempt(1, 0, 1), ledger.Amounts{ledger.PoolSHM: bytesize.MiB, ledger.PoolRAM: 30 * bytesize.GiB})
+	held := n.mustAdmit(t, attempt(1, 0, 1),
+		ledger.Amounts{ledger.PoolSHM: bytesize.MiB, ledger.PoolRAM: 30 * bytesize.GiB})
 	var veto *agent.Veto
 	if err := held.Rebook(ctx, ledger.Amounts{ledger.PoolDisk: 9 * bytesize.GiB}); !errors.As(err, &veto) {
 		t.Errorf("9 of 8 GiB: %v", err)

@@ -112,6 +112,13 @@ func playRole(role string) error {
 	if err != nil {
 		return err
 	}
+	return hold(ctx, role, n, held, book, spill)
+}
+
+// hold is what a child does once it has a booking.
+func hold(
+	ctx context.Context, role string, n int, held *agent.Held, book *agent.Book, spill *handoff.Spill,
+) error {
 	switch role {
 	case "hold":
 		return untilInputEnds()

@@ -27,7 +27,8 @@ const (
 	edgeBytes = 64 << 10
 )
 
-// Offsets within the header, little-endian (docs/formats.md "Handoff header").
+// Offsets within the header, little-endian. The head is fixed from creation on, the seal part is written once, the
+// state is eight characters of text that are stored as one word.
 const (
 	offVersion   = 8
 	offHeader    = 12

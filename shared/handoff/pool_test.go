@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/handoff"
 )
@@ -216,5 +218,43 @@ func TestSweepOnDiskRemovesAnEarlierBoot(t *testing.T) {
 	}
 	if report := mustSweep(t, s, a); len(report.Removed) != 1 || report.Removed[0].Why != "left by an earlier boot" {
 		t.Errorf("of an earlier boot: %+v", report)
+	}
+}
+
+// TestVoidSegmentIsNotReadAgain: whoever got the file before it was given back finds the mark.
+func TestVoidSegmentIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	s, a := newSpill(t, memoryFolder(t)), attempt(1, 0, 1)
+	mustWrite(t, s, a, 10_000)
+	seg := mustOpen(t, s, a)
+	fd, err := unix.Dup(int(seg.File().Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := seg.GiveBack(); err != nil {
+		t.Fatal(err)
+	}
+	if lent, err := s.Lend(attempt(2, 0, 1), handoff.SHM, 10_000); lent || err != nil {
+		t.Errorf("lent while somebody has the file: %v", err)
+	}
+	want := handoff.Want{Attempt: a, Circuit: circuitID}
+	if _, err := handoff.FromFile(os.NewFile(uintptr(fd), "copy"), want); !errors.Is(err, handoff.ErrAbsent) {
+		t.Errorf("read again: %v", err)
+	}
+	if lent, err := s.Lend(attempt(2, 0, 1), handoff.SHM, 10_000); !lent || err != nil {
+		t.Errorf("not lent when everybody has let go: %v", err)
+	}
+}
+
+// TestSweepTakesHalfMadeFilesOfWantedAttempts: the worker died while it made the file, its attempt is booked again.
+func TestSweepTakesHalfMadeFilesOfWantedAttempts(t *testing.T) {
+	t.Parallel()
+	path, hooks, a := memoryFolder(t), t.TempDir(), attempt(1, 0, 1)
+	killed, out := child(t, "write", envPath, path, envAttempt, a.String(), envBytes, "10000",
+		envHook, "kill@"+handoff.PointAfterSize, envHooks, hooks)
+	diedBySignal(t, killed.Run(), out)
+	report := mustSweep(t, newSpill(t, path), a)
+	if len(report.Removed) != 1 || report.Removed[0].Why != "left while it was made" {
+		t.Errorf("sweep %+v, folder %v", report, files(t, path, "seg"))
 	}
 }

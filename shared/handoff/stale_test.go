@@ -199,7 +199,8 @@ func TestB85FolderInTheSegmentsPlaceIsAClearError(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(path, "seg", handoff.Name(a)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Open(t.Context(), handoff.Want{Attempt: a, Circuit: circuitID}); !errors.Is(err, handoff.ErrRefused) {
+	want := handoff.Want{Attempt: a, Circuit: circuitID}
+	if _, err := s.Open(t.Context(), want); !errors.Is(err, handoff.ErrRefused) {
 		t.Errorf("opened: %v", err)
 	}
 	if err := write(t.Context(), s, a, 5000); !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EEXIST) {
@@ -210,8 +211,8 @@ func TestB85FolderInTheSegmentsPlaceIsAClearError(t *testing.T) {
 	}
 }
 
-// TestB86ReaderWaitsForTheSeal: the writer is held at each point (H7) while the reader is there already. The reader maps
-// nothing before the seal, waits with a limit, and gets the whole body when the writer goes on.
+// TestB86ReaderWaitsForTheSeal: the writer is held at each point (H7) while the reader is there already. The reader
+// maps nothing before the seal, waits with a limit, and gets the whole body when the writer goes on.
 func TestB86ReaderWaitsForTheSeal(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
@@ -302,5 +303,31 @@ func TestHeaderBoundsWhatItSays(t *testing.T) {
 	if _, err := s.Open(t.Context(), handoff.Want{Attempt: a, Circuit: circuitID, Bytes: bytesize.MiB}); !errors.Is(err,
 		handoff.ErrRefused) {
 		t.Errorf("wrong body size: %v", err)
+	}
+}
+
+// TestFileWithHolesIsNotMapped: both ends are right, the middle has no memory behind it: reading it could end in SIGBUS
+// when the tmpfs is full.
+func TestFileWithHolesIsNotMapped(t *testing.T) {
+	t.Parallel()
+	const size, edge = 1_000_000, 64 << 10
+	path, a := memoryFolder(t), attempt(5, 4, 3)
+	s := newSpill(t, path)
+	right := sealedFile(t, a, size)
+	f, err := os.OpenFile(filepath.Join(path, "seg", handoff.Name(a)), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, headErr := f.WriteAt(right[:4096+edge], 0)
+	_, tailErr := f.WriteAt(right[4096+size-edge:4096+size], 4096+size-edge)
+	if err := errors.Join(headErr, tailErr, f.Truncate(int64(len(right))), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(t.Context(), handoff.Want{Attempt: a, Circuit: circuitID}); !errors.Is(err, handoff.ErrRefused) {
+		t.Errorf("opened: %v", err)
+	}
+	mustWrite(t, s, a, size)
+	if err := mustOpen(t, s, a).Close(); err != nil {
+		t.Error(err)
 	}
 }
