@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,7 +68,7 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	config, log := attempt.DefaultConfig(), zerolog.Nop()
 	b.worker = &attempt.Worker{
 		Config: config, Bus: b.bus, Fences: attempt.NewFences(fakeKV{bus: b.bus}, time.Second), Board: attempt.NewBoard(func() {}),
-		Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}), Outbox: attempt.NewOutbox(t.Context(), b.bus, config, log), Node: node,
+		Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}), Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node,
 		Build: "test", Log: log,
 	}
 	go func() {
@@ -524,4 +526,52 @@ func TestPublishWaitsForTheBusAndEndsWithTheRun(t *testing.T) {
 		<-d.end
 		b.end()
 	})
+}
+
+func TestKeptResultsAreSentByTheNextProcess(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	b, config := newFakeBus(), attempt.DefaultConfig()
+	config.RetryMin, config.RetryMax = time.Millisecond, time.Millisecond
+	b.setAway(true)
+	ctx, end := context.WithCancel(t.Context())
+	first := attempt.NewOutbox(ctx, b, config, folder, zerolog.Nop())
+	result := wire.Result{Attempt: try(1), Node: node, Device: "d1", Outcome: job.OutcomeOK, Proof: make([]byte, wire.ProofBytes)}
+	data, err := wire.Encode(&result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Put(bus.Message{Subject: wire.ResultSubject(node), ID: result.ID(), Data: data}, nil)
+	for files := 0; files == 0; {
+		entries, err := filepath.Glob(filepath.Join(folder, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = len(entries)
+		time.Sleep(time.Millisecond)
+	}
+	end()
+	first.Wait()
+	for name, text := range map[string]string{
+		"foreign.json": "{}", try(2).String() + ".ok.json": `{"subject":"c2.result.n2","id":"x","data":""}`, "other": "x",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.setAway(false)
+	second := attempt.NewOutbox(t.Context(), b, config, folder, zerolog.Nop())
+	if err := second.Resume(node, attempt.NewBoard(func() {})); err != nil {
+		t.Fatal(err)
+	}
+	second.Wait()
+	if got := b.messages(wire.ResultSubject(node)); len(got) != 1 || got[0].ID != result.ID() {
+		t.Errorf("sent %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(folder, result.ID()+".json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("copy of a sent result: %v", err)
+	}
+	if left, _ := os.ReadDir(folder); len(left) != 3 {
+		t.Errorf("%d files are left, want the three foreign ones", len(left))
+	}
 }

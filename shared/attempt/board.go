@@ -71,21 +71,33 @@ func (b *Board) claim(a job.Attempt, stage job.Stage, d bus.Delivery, cancel con
 	return r, false
 }
 
-// end takes a run off the board.
-func (b *Board) end(r *Run) {
+// end takes a run off the board. One that has settled its attempt is remembered.
+func (b *Board) end(r *Run, settled bool) {
 	b.mu.Lock()
 	delete(b.running, r.attempt)
 	if len(b.running) == 0 {
 		close(b.empty)
 	}
-	b.settled[r.attempt] = true
-	b.order = append(b.order, r.attempt)
+	b.mu.Unlock()
+	if settled {
+		b.remember(r.attempt)
+	}
+	b.changed()
+}
+
+// remember has an attempt count as settled.
+func (b *Board) remember(a job.Attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.settled[a] {
+		return
+	}
+	b.settled[a] = true
+	b.order = append(b.order, a)
 	if len(b.order) > settledMax {
 		delete(b.settled, b.order[0])
 		b.order = b.order[1:]
 	}
-	b.mu.Unlock()
-	b.changed()
 }
 
 // Running lists what is worked on, for beats.

@@ -304,7 +304,7 @@ func (l *loop) settle(ctx context.Context, r *Run, err error) {
 	}
 	done := l.Outbox.Put(letter, ack)
 	r.wait(ctx, done)
-	l.Board.end(r)
+	l.Board.end(r, err == nil || verdict.Outcome != "")
 }
 
 // wait waits for a letter, but not for long.

@@ -10,18 +10,20 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 )
 
-// Outbox sends what must not be lost: it tries until the stream has it, however long the bus is away.
+// Outbox sends what must not be lost: it tries until the stream has it, however long the bus is away. What is not sent yet
+// is also kept in a folder, for the next process if this one ends first.
 type Outbox struct {
 	bus    bus.Bus
 	config Config
+	folder string // "" for none
 	log    zerolog.Logger
 	life   context.Context //nolint:containedctx // the end of the process, for letters that outlive their senders
 	wg     sync.WaitGroup
 }
 
-// NewOutbox makes one whose attempts end with ctx.
-func NewOutbox(ctx context.Context, b bus.Bus, config Config, log zerolog.Logger) *Outbox {
-	return &Outbox{bus: b, config: config, log: log, life: ctx}
+// NewOutbox makes one whose attempts end with ctx. The folder, which is made when it is needed, may be "".
+func NewOutbox(ctx context.Context, b bus.Bus, config Config, folder string, log zerolog.Logger) *Outbox {
+	return &Outbox{bus: b, config: config, folder: folder, log: log, life: ctx}
 }
 
 // Put takes a message and gives a channel that is closed when the stream has it and after has succeeded, or when the
@@ -30,10 +32,7 @@ func (o *Outbox) Put(m bus.Message, after func(context.Context) error) <-chan st
 	done := make(chan struct{})
 	o.wg.Go(func() {
 		defer close(done)
-		if m.Subject != "" && o.retry(m.ID, o.forEver, func(ctx context.Context) error {
-			_, err := o.bus.Publish(ctx, m)
-			return err
-		}) != nil {
+		if m.Subject != "" && o.publish(m) != nil {
 			return
 		}
 		if after == nil {
@@ -44,6 +43,19 @@ func (o *Outbox) Put(m bus.Message, after func(context.Context) error) <-chan st
 		}
 	})
 	return done
+}
+
+// publish stores a message in its stream; until then a copy is in the folder.
+func (o *Outbox) publish(m bus.Message) error {
+	o.keep(m)
+	err := o.retry(m.ID, o.forEver, func(ctx context.Context) error {
+		_, err := o.bus.Publish(ctx, m)
+		return err
+	})
+	if err == nil {
+		o.forget(m.ID)
+	}
+	return err
 }
 
 // afterMax bounds how often an acknowledgement is tried: what is not acknowledged comes again and is known then.

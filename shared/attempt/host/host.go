@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,7 +71,7 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	h.kill = kill
 	h.Worker = attempt.Worker{
 		Config: config.Worker, Bus: b, Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke), Notes: attempt.NewGate(h.Poke),
-		Outbox: attempt.NewOutbox(life, b, config.Worker, config.Log),
+		Outbox: attempt.NewOutbox(life, b, config.Worker, filepath.Join(config.Spill.Path, outboxFolder), config.Log),
 		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log,
 	}
 	records, err := Wait(ctx, h, "records of jobs", func(ctx context.Context) (bus.KV, error) {
@@ -80,8 +81,11 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 		return nil, err
 	}
 	h.Fences = attempt.NewFences(records, config.Worker.SettleMax)
-	return h, nil
+	return h, h.Outbox.Resume(h.Node, h.Board)
 }
+
+// outboxFolder is where results are kept, in the spill folder, that could not be sent.
+const outboxFolder = "outbox"
 
 // Wait asks for something of the bus until it is there or ctx ends.
 func Wait[T any](ctx context.Context, h *Host, what string, ask func(context.Context) (T, error)) (T, error) {

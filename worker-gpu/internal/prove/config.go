@@ -28,6 +28,8 @@ type Config struct {
 	// Engine is what every engine of the device is started with; Simulate orders faults.
 	Engine   engine.Config
 	Simulate *simdevice.Config
+	// SealWait is how long to wait for the writer of a segment.
+	SealWait time.Duration
 	// PollEvery is how often parameters that were missing are looked for.
 	PollEvery time.Duration
 	// PauseMin is the pause after the first fault; it doubles with each further one up to PauseMax.

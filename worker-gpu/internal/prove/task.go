@@ -55,10 +55,7 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 	h := t.device.host
 	h.Points.Hit(ctx, PointAfterFetch)
 	r.SetHandoff(t.Handoff)
-	held, err := h.Book.Take(ctx, r.Attempt())
-	if errors.Is(err, agent.ErrBooked) { // another process of this node is at it
-		return fault.As(fault.Lost, err)
-	}
+	held, err := t.take(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -81,6 +78,28 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 	h.Points.Hit(ctx, PointAfterResult)
 	h.Points.Hit(ctx, PointBeforeFree)
 	return nil
+}
+
+// takePause is how often a booking is asked for that its writer still has.
+const takePause = 10 * time.Millisecond
+
+// take takes the attempt's booking over, waiting as long for its writer as for the seal.
+func (t *task) take(ctx context.Context, r *attempt.Run) (*agent.Held, error) {
+	deadline := time.Now().Add(t.device.config.SealWait)
+	for {
+		held, err := t.device.host.Book.Take(ctx, r.Attempt())
+		switch {
+		case !errors.Is(err, agent.ErrBooked):
+			return held, err
+		case time.Now().After(deadline): // another process of this node is at it
+			return nil, fault.As(fault.Lost, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(takePause):
+		}
+	}
 }
 
 // free takes the booking out of the book; the segment is back by then, and the engine has let go of it.
