@@ -259,8 +259,12 @@ func TestBooks(t *testing.T) {
 			why := w.core.Why("a")
 			switch {
 			case test.missing == 0:
-				if len(out) != 1 {
-					t.Errorf("decided %v, since %+v", out, why)
+				want := test.needs.Amounts["ram"]
+				for _, a := range test.needs.Assets {
+					want += a.Bytes
+				}
+				if len(out) != 1 || out[0].String() != "admit a.0.1 to n1/gpu0" || w.core.Held("n1")["ram"] != want {
+					t.Errorf("decided %v, since %+v; %s are held", out, why, w.core.Held("n1"))
 				}
 			case len(out) != 0 || len(why) != 1 || why[0].Code != scheduler.Memory || why[0].Missing != gib(test.missing):
 				t.Errorf("decided %v, since %+v", out, why)
