@@ -12,7 +12,8 @@
 //
 // What is promised:
 //   - A message whose Publish gave no error is stored, once per ID within the duplicate window, and stays until it is
-//     acknowledged or terminated (queues) or its stream's limits end it (logs).
+//     acknowledged or terminated (queues) or its stream's limits end it (logs). A server that starts again knows the IDs
+//     of what is still stored, not of what was removed: only the fence keeps work from being done twice.
 //   - A publish that failed may still have been stored. Publishing it again is safe with the same ID only; a new try of
 //     work therefore needs a new ID, else it is swallowed within the window even after the first was acknowledged.
 //   - Nothing stored is dropped to make room in a queue: a full one refuses with fault.Exhausted.

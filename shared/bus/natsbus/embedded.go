@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -35,11 +36,11 @@ const healInterval = 500 * time.Millisecond
 // clients connected to it go on. Only loopback is listened on, without credentials: whoever can run programs here is
 // trusted.
 type Embedded struct {
-	cfg  EmbeddedConfig
-	lock *os.File
+	cfg EmbeddedConfig
 
 	mu     sync.Mutex
 	server *server.Server // nil while stopped
+	lock   *os.File       // held while it runs
 	port   int            // the one picked first, so that a restart listens there again
 	ends   chan struct{}  // closed to end heal
 	healed chan struct{}
@@ -57,20 +58,23 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start nats: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(cfg.Dir, "proofrack.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err := e.Start(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// hold takes the folder for one server.
+func (e *Embedded) hold() (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(e.cfg.Dir, "proofrack.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start nats: %w", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
-		return nil, fault.As(fault.Conflict, fmt.Errorf("start nats: store %s is another server's: %w", cfg.Dir, err))
+		return nil, fault.As(fault.Conflict, fmt.Errorf("start nats: store %s is another server's: %w", e.cfg.Dir, err))
 	}
-	e.lock = lock
-	if err := e.Start(); err != nil {
-		_ = lock.Close()
-		return nil, err
-	}
-	return e, nil
+	return lock, nil
 }
 
 func (e *Embedded) checkListen() error {
@@ -100,6 +104,19 @@ func (e *Embedded) Start() error {
 	if e.server != nil {
 		return nil
 	}
+	lock, err := e.hold()
+	if err != nil {
+		return err
+	}
+	if err := e.start(); err != nil {
+		_ = lock.Close()
+		return err
+	}
+	e.lock = lock
+	return nil
+}
+
+func (e *Embedded) start() error {
 	host, _, _ := net.SplitHostPort(e.cfg.Listen) // checked before
 	port := e.port
 	if port == 0 {
@@ -134,7 +151,8 @@ func (e *Embedded) storeMax() int64 {
 	return 0
 }
 
-// heal enables JetStream again after the server has disabled it because the disk was full (field report B59).
+// heal opens the store again after the disk was full (field report B59). The server keeps a stream that once failed to
+// write from ever being written again, and gives publishers no answer, until its store is opened anew.
 func (e *Embedded) heal(s *server.Server, ends, healed chan struct{}) {
 	defer close(healed)
 	tick := time.NewTicker(healInterval)
@@ -145,12 +163,26 @@ func (e *Embedded) heal(s *server.Server, ends, healed chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		if s.JetStreamEnabled() || !s.Running() || !e.room() {
+		if storeError(s) == "" || !e.room() {
 			continue
 		}
 		// A failure is met again at the next tick.
+		_ = s.ShutdownJetStream()
 		_ = s.EnableJetStream(&server.JetStreamConfig{StoreDir: e.cfg.Dir, MaxStore: e.storeMax()})
 	}
+}
+
+// storeError says what is wrong with the store; "" when nothing is.
+func storeError(s *server.Server) string {
+	if !s.JetStreamEnabled() {
+		return "the server has given up its store"
+	}
+	for _, e := range s.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		if strings.Contains(e.Error, "write error") {
+			return e.Error
+		}
+	}
+	return ""
 }
 
 // room tells whether the disk takes a few blocks again.
@@ -174,14 +206,12 @@ func (e *Embedded) Stop() {
 	e.server.Shutdown()
 	e.server.WaitForShutdown()
 	e.server = nil
+	_ = e.lock.Close() // it was only a lock
 }
 
-// Close stops the server for good.
+// Close stops the server; it is Stop with the signature of io.Closer.
 func (e *Embedded) Close() error {
 	e.Stop()
-	if err := e.lock.Close(); err != nil {
-		return fmt.Errorf("stop nats: %w", err)
-	}
 	return nil
 }
 
@@ -196,6 +226,9 @@ func (e *Embedded) URL() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(e.port))
 }
 
+// Dir is the folder of the store.
+func (e *Embedded) Dir() string { return e.cfg.Dir }
+
 // errStopped is what connections get while the server is stopped.
 var errStopped = errors.New("embedded nats server is stopped")
 
@@ -209,9 +242,17 @@ func (e *Embedded) InProcessConn() (net.Conn, error) {
 	return e.server.InProcessConn()
 }
 
-// Ready tells whether the server runs and has its store.
-func (e *Embedded) Ready() bool {
+// Health is nil when the server runs and can write its store; otherwise fault.Exhausted (the disk is or was full; it
+// heals by itself when there is room) or fault.Transient (stopped).
+func (e *Embedded) Health() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.server != nil && e.server.Running() && e.server.JetStreamEnabled()
+	if e.server == nil || !e.server.Running() {
+		return fault.As(fault.Transient, errStopped)
+	}
+	if text := storeError(e.server); text != "" {
+		return fault.WithHint(fault.New(fault.Exhausted, "nats store %s cannot be written: %s", e.cfg.Dir, text),
+			"make room on the disk; the server then goes on by itself")
+	}
+	return nil
 }

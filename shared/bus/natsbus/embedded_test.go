@@ -70,7 +70,7 @@ func TestEmbeddedServerStaysWithinThisHostAndItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if !b.Connected() || !e.Ready() {
-		t.Error("not ready")
+	if err := e.Health(); err != nil || !b.Connected() {
+		t.Errorf("not ready: %v", err)
 	}
 }
