@@ -43,6 +43,7 @@ type node struct {
 	poke   chan struct{}
 
 	mu       sync.Mutex
+	dead     bool // sends nothing any more
 	boot     string
 	instance string
 	seq      uint64
@@ -80,7 +81,7 @@ func (n *node) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.mu.Lock()
-	n.instance, n.seq = uuid.NewString(), 0
+	n.instance, n.seq, n.dead = uuid.NewString(), 0, false
 	n.mu.Unlock()
 	stop, err := n.bus.Subscribe(wire.ControlSubject(n.name), n.control)
 	n.w.check(err)
@@ -103,6 +104,9 @@ func (n *node) stop() {
 
 // crash is stop, and what the processes held is gone with them.
 func (n *node) crash() {
+	n.mu.Lock()
+	n.dead = true
+	n.mu.Unlock()
 	n.stop()
 	n.mu.Lock()
 	clear(n.book)
@@ -182,6 +186,12 @@ func (n *node) beat(ctx context.Context) {
 }
 
 func (n *node) send(ctx context.Context, subject string, body wire.Body) {
+	n.mu.Lock()
+	dead := n.dead
+	n.mu.Unlock()
+	if dead {
+		return
+	}
 	data, err := wire.Encode(body)
 	if err != nil {
 		n.w.t.Errorf("encode: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ type world struct {
 
 func newWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
 	t.Helper()
-	w := &world{t: t, made: proofs(t), edits: edits, log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)}
+	w := &world{t: t, made: proofs(t), edits: edits, log: zerolog.New(zerolog.NewTestWriter(t)).Level(logLevel())}
 	var err error
 	w.server, err = natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir()})
 	w.check(err)
@@ -100,6 +101,7 @@ func (w *world) config() coordinator.Config {
 	}
 	c.Attempts.BackoffMin, c.Attempts.BackoffMax, c.Attempts.HandBackPause = 10*time.Millisecond, 100*time.Millisecond, 10*time.Millisecond
 	c.HTTP.Listen = ""
+	c.Schedule.GuessDefault = 100 * time.Millisecond
 	c.Log = w.log
 	for _, edit := range w.edits {
 		edit(&c)
@@ -293,4 +295,12 @@ func ask[A any, AP interface {
 	}
 	answer := AP(new(A))
 	return answer, wire.Decode(m.Data, answer)
+}
+
+// logLevel is debug when C2_TEST_LOG asks for it.
+func logLevel() zerolog.Level {
+	if os.Getenv("C2_TEST_LOG") != "" {
+		return zerolog.DebugLevel
+	}
+	return zerolog.WarnLevel
 }
