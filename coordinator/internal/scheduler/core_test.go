@@ -272,3 +272,51 @@ func TestBooks(t *testing.T) {
 		})
 	}
 }
+
+// A growing asset grows once, however many need it.
+func TestB40GrowingAssetGrowsOnce(t *testing.T) {
+	t.Parallel()
+	cfg := scheduler.DefaultConfig()
+	cfg.GuessDefault = time.Second
+	w := newWorld(t, cfg)
+	nodeWithBook(w, kind(2, 0, 3, "c"), scheduler.Book{Assets: []ledger.Asset{
+		{Name: "srs:c", Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: gib(1)},
+	}}, nil)
+	out := w.core.Apply(w.now, scheduler.JobSeen{Job: scheduler.JobView{
+		ID: "a", Circuit: "c", Partitions: make([]scheduler.PartitionView, 0),
+	}})
+	if why := w.core.Why("a"); len(out)+len(why) != 0 {
+		t.Fatalf("a job without partitions: %v, %v", out, why)
+	}
+	out = w.core.Apply(w.now, scheduler.JobSeen{Job: scheduler.JobView{
+		ID: "b", Circuit: "c", Partitions: []scheduler.PartitionView{{Stage: job.Waiting}, {Stage: job.Waiting}},
+	}})
+	if held := w.core.Held("n1")["ram"]; len(out) != 2 || held != gib(7) {
+		t.Errorf("%v, %s are held", out, held)
+	}
+}
+
+// One event admits a bounded number of partitions; the outcomes of these carry on until all are admitted.
+func TestAdmitsPerEventAreBounded(t *testing.T) {
+	t.Parallel()
+	cfg := scheduler.DefaultConfig()
+	cfg.GuessDefault, cfg.AdmitsMax = time.Millisecond, 7
+	w := newWorld(t, cfg)
+	w.addJob("a", "c", 100, 0)
+	v := nodeView("n1", 200, 100, map[string]scheduler.CircuitView{"c": ready(kind(1, 0, 0, "c"))}, "gpu0", "gpu1")
+	w.nodes["n1"] = &worldNode{
+		view: v, holdings: map[job.Attempt]scheduler.Holding{}, assets: map[assetKey]ledger.Asset{},
+		unsure: map[string]bool{},
+	}
+	v.Book = &scheduler.Book{Declared: true}
+	out := w.core.Apply(w.now, scheduler.NodeSeen{Node: v})
+	if len(out) != 7 {
+		t.Fatalf("%d decisions for one event", len(out))
+	}
+	for _, d := range out {
+		w.execute(d)
+	}
+	if s := w.core.Stats(); s.Running != 100 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -28,3 +28,6 @@ func (c *Core) Pinned(name job.Node) (job.Attempt, bool) {
 
 // NodeCount is how many nodes are remembered.
 func (c *Core) NodeCount() int { return len(c.nodes) }
+
+// JobCount is how many jobs are remembered.
+func (c *Core) JobCount() int { return len(c.jobs) }

@@ -279,16 +279,24 @@ func (r *random) heal() {
 			break // longer than ageing and refusals take
 		}
 	}
+	active := 0
 	for id, rec := range r.records {
 		if rec.State != job.Active {
 			continue
 		}
+		active++
 		if r.fitsAny(rec.Circuit) {
 			r.t.Fatalf("job %s has not ended: %+v\n%+v\n%s", id, r.core.Why(id), r.core.Stats(), r.take())
 		}
 		if code := r.core.Why(id)[0].Code; code != scheduler.Unschedulable && code != scheduler.NoParams {
 			r.t.Fatalf("job %s fits nowhere: %+v", id, r.core.Why(id))
 		}
+	}
+	if known := r.core.JobCount(); known != active {
+		r.t.Fatalf("%d jobs are remembered, %d are active", known, active)
+	}
+	if s := r.core.Stats(); s.Running+s.Asked != 0 {
+		r.t.Fatalf("attempts are left: %+v", s)
 	}
 }
 

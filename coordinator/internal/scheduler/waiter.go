@@ -33,6 +33,11 @@ type jobState struct {
 	pos     int
 }
 
+// asking tells whether an Admit of one of its partitions has no outcome.
+func (j *jobState) asking() bool {
+	return slices.ContainsFunc(j.parts, func(p part) bool { return p.state == asked })
+}
+
 // part is a partition.
 type part struct {
 	job       *jobState

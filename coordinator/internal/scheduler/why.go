@@ -18,7 +18,7 @@ const holdersMax = 8
 // job that is not known or has nothing waiting.
 func (c *Core) Why(id job.ID) []Reason {
 	j := c.jobs[id]
-	if j == nil {
+	if j == nil || j.waiters == 0 && !j.asking() {
 		return nil
 	}
 	ahead, _ := c.aheadOf(j)
