@@ -138,8 +138,8 @@ func decide(b interface {
 	b.ReportMetric(float64(w.core.Stats().Waiting), "waiting")
 }
 
-// TestDecisionTime keeps the promise of one millisecond at the 99th percentile. A machine that is busy with other things
-// has three tries.
+// TestDecisionTime keeps the promise of one millisecond at the 99th percentile. A machine that is busy with other
+// things has three tries.
 func TestDecisionTime(t *testing.T) {
 	for _, ram := range []float64{256, 24} {
 		var p99 float64
