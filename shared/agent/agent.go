@@ -169,12 +169,15 @@ func (a *Agent) unlock() {
 	a.lock = nil
 }
 
-// mend takes dead bookings out of the book and tells whether there were any.
+// mend takes dead bookings out of the book and tells whether there were any. Neither the lock nor the records may hold
+// up the beats for long.
 func (a *Agent) mend(ctx context.Context, current func(context.Context, job.Attempt) (bool, error)) bool {
 	if !a.Speaks() {
 		return false
 	}
-	mended, err := a.config.Book.Mend(ctx, current)
+	ctx, cancel := context.WithTimeout(ctx, a.config.Heartbeat)
+	defer cancel()
+	mended, err := a.config.Book.Mend(ctx, within(a.config.Heartbeat/2, current))
 	log := &a.config.Logger
 	if err != nil {
 		log.Error().Err(err).Msg("cannot mend the node's book")
@@ -189,6 +192,24 @@ func (a *Agent) mend(ctx context.Context, current func(context.Context, job.Atte
 		log.Warn().Stringer("attempt", attempt).Msg("attempt is over, a process still holds its segment")
 	}
 	return mended.Changed()
+}
+
+// within asks until a time has passed, from then on every attempt is current.
+func within(
+	limit time.Duration, current func(context.Context, job.Attempt) (bool, error),
+) func(context.Context, job.Attempt) (bool, error) {
+	if current == nil {
+		return nil
+	}
+	deadline := time.Now().Add(limit)
+	return func(ctx context.Context, a job.Attempt) (bool, error) {
+		if time.Now().After(deadline) {
+			return true, nil
+		}
+		ctx, cancel := context.WithDeadline(ctx, deadline)
+		defer cancel()
+		return current(ctx, a)
+	}
 }
 
 // sweep mends the book, then removes segments without an owner; it tells whether anything changed.
@@ -224,7 +245,9 @@ func (a *Agent) beat(ctx context.Context) {
 	beat.Seq = a.seq
 	a.mu.Unlock()
 	if a.Speaks() {
-		host, err := a.Report(ctx)
+		asking, done := context.WithTimeout(ctx, a.config.Heartbeat/2)
+		host, err := a.Report(asking)
+		done()
 		if err != nil {
 			a.config.Logger.Error().Err(err).Msg("cannot report what the host holds")
 		}

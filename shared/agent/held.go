@@ -54,12 +54,17 @@ func (h *Held) update(ctx context.Context, what string, next func(Booking) (*Boo
 	return nil
 }
 
-// SetStage notes how far the attempt is.
+// SetStage notes how far the attempt is. The note is for reports alone, so a folder without room for it (Exhausted)
+// does not fail the attempt.
 func (h *Held) SetStage(ctx context.Context, stage job.Stage) error {
-	return h.update(ctx, "book stage", func(b Booking) (*Booking, error) {
+	err := h.update(ctx, "book stage", func(b Booking) (*Booking, error) {
 		b.Stage, b.At = stage, time.Now()
 		return &b, nil
 	})
+	if fault.KindOf(err) == fault.Exhausted {
+		return nil
+	}
+	return err
 }
 
 // Shrink gives back bytes that are gone although the attempt goes on. It refuses more than is booked (Invalid).

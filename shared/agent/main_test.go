@@ -93,10 +93,18 @@ func playRole(role string) error {
 	}
 	book, err := agent.OpenBook(agent.BookConfig{
 		Path: path, Group: config.Group, Instance: os.Getenv(envInstance), Role: "synth", Segments: spill,
-		Capacity: func() (ledger.Amounts, error) { return capacity(), nil },
+		Capacity: func() (ledger.Amounts, error) {
+			if role == "roam" {
+				return roamCapacity(spill), nil
+			}
+			return capacity(), nil
+		},
 	})
 	if err != nil {
 		return err
+	}
+	if role == "roam" {
+		return roamForEver(ctx, book, spill, n)
 	}
 	if role == "compete" {
 		return compete(ctx, book, n)

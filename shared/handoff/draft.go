@@ -160,6 +160,9 @@ func (s *Spill) allocate(f *folder, fd int, size int64) error {
 				return fmt.Errorf("give back space in %s: %w", f.path, err)
 			}
 			return s.shortage(f, size)
+		case errors.Is(err, unix.EOPNOTSUPP):
+			return fault.WithHint(fault.New(fault.Invalid, "file system of %s cannot set space aside: %w", f.path, err),
+				"use a tmpfs, ext4 or xfs")
 		case err != nil:
 			return fmt.Errorf("allocate %s in %s: %w", bytesize.Bytes(size), f.path, err)
 		}
