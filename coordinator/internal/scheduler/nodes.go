@@ -93,7 +93,7 @@ func (c *Core) reckon(n *node, changed bool) {
 	for _, s := range c.queue {
 		s.dirty = s.dirty || s.avoid != (Place{}) // what was elsewhere may be gone
 	}
-	if n.pin != nil && !c.possible(n.pinned) {
+	if n.pin != nil && !n.pinned.renew() {
 		c.unpin(n.pin)
 	}
 }
@@ -135,10 +135,15 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// possible tells whether work of a kind can run at a spot as things are, once bytes are free.
-func (c *Core) possible(s spot) bool {
-	return s.device.usable && s.profile.view.Ready && s.choice.fits && slices.ContainsFunc(s.profile.choices,
-		func(ch choice) bool { return equalNeeds(ch.needs, s.choice.needs) })
+// renew takes the choice of a spot from the node's latest view; it reports whether work can still run there once bytes
+// are free.
+func (s *spot) renew() bool {
+	i := slices.IndexFunc(s.profile.choices, func(ch choice) bool { return equalNeeds(ch.needs, s.choice.needs) })
+	if i < 0 {
+		return false
+	}
+	s.choice = &s.profile.choices[i]
+	return s.device.usable && s.profile.view.Ready && s.choice.fits
 }
 
 // rewrite replaces a node's book by the ledger's. What was asked for and has no outcome stays booked.

@@ -27,15 +27,15 @@ func (c *Core) overtake(before []*shape, p *part) {
 	}
 }
 
-// pinRetry is how long a waiter for which no node could be pinned is left alone.
-const pinRetry = time.Second
+// pinTries is how often within the ageing time a node is looked for, for a waiter that found none to pin.
+const pinTries = 60
 
 // age pins a node for each head that was passed over for too long. A pin that did not help for as long moves to where
 // it would be sooner by now.
 func (c *Core) age() {
 	for _, s := range c.queue {
 		p := s.head()
-		if p.passedAt.IsZero() || c.now.Sub(p.passedAt) < c.cfg.Ageing || c.now.Sub(s.pinTriedAt) < pinRetry ||
+		if p.passedAt.IsZero() || c.now.Sub(p.passedAt) < c.cfg.Ageing || c.now.Sub(s.pinTriedAt) < c.cfg.Ageing/pinTries ||
 			p.pin != nil && c.now.Sub(p.pinnedAt) < c.cfg.Ageing {
 			continue
 		}
