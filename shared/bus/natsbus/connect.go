@@ -296,7 +296,11 @@ func (b *Bus) connectError(err error) error {
 		}
 	case errors.As(err, &unknownCA), errors.As(err, &wrongHost), errors.As(err, &badCert):
 		hint = "set nats.ca_file to the authority that signed the server's certificate, and use a name that is in it"
-	case errors.As(err, &alert), strings.Contains(text, "tls: "):
+	case strings.Contains(text, "parse root certificate"), strings.Contains(text, "error loading client certificate"),
+		strings.Contains(text, "error parsing client certificate"):
+		hint = "nats.ca_file, nats.cert_file and nats.key_file must be PEM files that fit together"
+	case errors.As(err, &alert), strings.Contains(text, "tls: "),
+		b.cfg.CertFile == "" && strings.Contains(text, "tls error"):
 		hint = "the server refused our certificate: set nats.cert_file and nats.key_file"
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.Is(err, nats.ErrSecureConnWanted):
 		hint = "the server and nats.urls do not agree whether TLS is used"

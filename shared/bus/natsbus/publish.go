@@ -101,7 +101,8 @@ func (b *Bus) publish(
 			unanswered = unanswered || !errors.Is(err, nats.ErrReconnectBufExceeded)
 		}
 		if b.pause(ctx, n) != nil || b.waitUp(ctx) != nil {
-			return nil, unanswered, b.wrap(err, "publish to %s", raw.Subject)
+			return nil, unanswered, fault.WithHint(b.wrap(err, "publish to %s", raw.Subject),
+				"the server is away, too slow, or cannot write its store: is its disk full?")
 		}
 	}
 }
