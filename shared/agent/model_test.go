@@ -133,28 +133,23 @@ func TestBookAgainstAModel(t *testing.T) {
 	})
 }
 
-// TestAdmitIsQuick: with 300 bookings in the book, at most a millisecond at the median (4 under the race detector's
-// and a busy machine's hands); the benchmark has the figure.
+// TestAdmitIsQuick: with 300 bookings in the book, an admission on a quiet machine takes less than a millisecond (the
+// benchmark has the figure). Others may be busy here, so the best of many must be below two: reading all files
+// again would take longer.
 func TestAdmitIsQuick(t *testing.T) {
 	n := newNode(t)
 	fillBook(t, n, 300)
-	var times []time.Duration
-	for range 51 {
+	best := time.Hour
+	for range 101 {
 		start := time.Now()
 		held := n.mustAdmit(t, attempt(2, 0, 1), ledger.Amounts{ledger.PoolRAM: 1})
-		times = append(times, time.Since(start))
+		best = min(best, time.Since(start))
 		if err := held.Remove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	below := 0
-	for _, took := range times {
-		if took <= 4*time.Millisecond {
-			below++
-		}
-	}
-	if below <= len(times)/2 {
-		t.Errorf("admissions took %v", times)
+	if best > 2*time.Millisecond {
+		t.Errorf("the quickest admission took %s", best)
 	}
 }
 
