@@ -8,6 +8,9 @@ SHELL := bash
 MODULES = $(shell go list -m)
 PACKAGES = $(addsuffix /...,$(MODULES))
 
+# NVIDIA's header, compiled where there is a C compiler, marks old calls as deprecated.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+
 # Where long tests and the demo keep large files.
 SCRATCH ?= scratch
 FUZZTIME ?= 30s

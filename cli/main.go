@@ -7,9 +7,14 @@ import (
 	"syscall"
 
 	"github.com/proofrack/proofrack/cli/internal/verb"
+	workergpu "github.com/proofrack/proofrack/worker-gpu"
 )
 
 func main() {
+	// A worker in this process starts the program again for each device.
+	if len(os.Args) == 2 && os.Args[1] == workergpu.EngineArgument {
+		os.Exit(workergpu.Engine())
+	}
 	os.Exit(run())
 }
 

@@ -1,0 +1,245 @@
+package verb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/proofrack/proofrack/coordinator"
+	"github.com/proofrack/proofrack/shared/attempt/host"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
+	workergpu "github.com/proofrack/proofrack/worker-gpu"
+	workersynth "github.com/proofrack/proofrack/worker-synth"
+)
+
+// upFlags are the flags of up.
+type upFlags struct {
+	data, params, listen, spill, node, logLevel string
+	devices                                     []string
+	slots                                       int
+	drain                                       time.Duration
+}
+
+// upCommand runs a whole rack in one process.
+func (a *app) upCommand() *cobra.Command {
+	var flags upFlags
+	c := &cobra.Command{
+		Use:   "up --data DIR --params DIR",
+		Short: "run a whole rack in this process: queue, ledger, coordinator and workers",
+		Long: "up runs all roles of the rack in one process, with a NATS server and a Redis of its own. It listens on loopback\n" +
+			"only and asks for no credential. Accepted jobs and finished partitions are in the data folder and survive a\n" +
+			"crash. The first interrupt lets running partitions finish, the second hands them back, the third ends it.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.up(c, &flags) },
+	}
+	f := c.Flags()
+	f.StringVar(&flags.data, "data", "", "folder for queue, jobs and proofs")
+	f.StringVar(&flags.params, "params", "", "folder with the proving parameters")
+	f.StringVar(&flags.listen, "listen", "127.0.0.1:4222", "loopback address for clients; port 0 takes a free one")
+	f.StringVar(&flags.spill, "spill", "", "folder for segments, on a tmpfs (a folder of its own in /dev/shm)")
+	f.StringVar(&flags.node, "node", "local", "name of this node")
+	f.StringSliceVar(&flags.devices, "device", []string{"cpu"}, "devices that prove: cpu, or names or UUIDs of GPUs")
+	f.IntVar(&flags.slots, "synth-slots", max(1, runtime.NumCPU()/4), "partitions that are synthesized at once")
+	f.StringVar(&flags.logLevel, "log", "info", "debug, info, warn or error")
+	f.DurationVar(&flags.drain, "drain-within", 15*time.Minute, "how long running partitions may take to finish")
+	return c
+}
+
+// oneProcess is the rack that up runs.
+type oneProcess struct {
+	flags  *upFlags
+	log    zerolog.Logger
+	server *natsbus.Embedded
+	redis  *miniredis.Miniredis
+	build  string
+}
+
+func (a *app) up(c *cobra.Command, flags *upFlags) error {
+	if err := required(c, "data", "params"); err != nil {
+		return err
+	}
+	if err := flags.check(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(flags.data, 0o700); err != nil {
+		return fail(usage, "", "make data folder: %w", err)
+	}
+	logs := telemetry.LogConfig{Level: flags.logLevel, Format: telemetry.FormatConsole}
+	if a.json {
+		logs.Format = telemetry.FormatJSON
+	}
+	if err := logs.Validate(); err != nil {
+		return misuse("--log: %w", err)
+	}
+	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, a.Err, time.Now), build: buildOf()}
+	// The signals of the program are the group's: its own handler would end everything at the first.
+	ctx, stop := service.Notify(context.WithoutCancel(c.Context()), p.log)
+	defer stop()
+	config := service.DefaultConfig()
+	config.DrainWithin = flags.drain
+	group := service.NewGroup(config, p.log, service.NewHealth())
+	err := group.Run(ctx,
+		service.Resource("nats", p.startNATS, p.stopNATS),
+		service.Resource("ledger store", p.startRedis, p.stopRedis),
+		p.role("coordinator", p.coordinator),
+		p.role("worker-synth", p.synth),
+		p.role("worker-gpu", p.gpu),
+		service.Resource("announcement", func(context.Context) error {
+			fmt.Fprintf(a.Err, "rack is up: clients connect to %s\n", p.server.URL())
+			return nil
+		}, func(context.Context) error { return nil }))
+	switch fault.KindOf(err) {
+	case fault.Conflict, fault.Invalid:
+		return fail(usage, "", "%w", err)
+	default:
+		return err
+	}
+}
+
+func (f *upFlags) check() error {
+	for _, path := range []*string{&f.data, &f.params} {
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return misuse("folder %q: %w", *path, err)
+		}
+		*path = abs
+	}
+	if info, err := os.Stat(f.params); err != nil || !info.IsDir() {
+		return fail(noParams, `"proofrack params generate" makes parameters for development`, "no folder of parameters at %s", f.params)
+	}
+	if f.spill == "" {
+		// One folder per data folder: two racks of one user must not share a book.
+		sum := sha256.Sum256([]byte(f.data))
+		f.spill = filepath.Join("/dev/shm", "proofrack-"+hex.EncodeToString(sum[:6]))
+	}
+	return nil
+}
+
+// buildOf names this build by its commit.
+func buildOf() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return or(info.Main.Version, "unknown")
+}
+
+func (p *oneProcess) startNATS(context.Context) error {
+	var err error
+	p.server, err = natsbus.StartEmbedded(natsbus.EmbeddedConfig{
+		Dir: filepath.Join(p.flags.data, "nats"), Listen: p.flags.listen, Sync: true,
+	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fault.WithHint(fault.As(fault.Conflict, err), "another rack runs here: choose another --listen")
+	}
+	return err
+}
+
+func (p *oneProcess) stopNATS(context.Context) error { return p.server.Close() }
+
+// startRedis starts the embedded ledger store, which forgets everything at exit: nodes declare what they hold at every
+// start.
+func (p *oneProcess) startRedis(context.Context) error {
+	p.redis = miniredis.NewMiniRedis()
+	if err := p.redis.StartAddr(net.JoinHostPort("127.0.0.1", "0")); err != nil {
+		return fmt.Errorf("start ledger store: %w", err)
+	}
+	return nil
+}
+
+func (p *oneProcess) stopRedis(context.Context) error {
+	p.redis.Close()
+	return nil
+}
+
+// role is a role of the rack as a service of this process.
+func (p *oneProcess) role(name string, run func(ctx context.Context) error) service.Service {
+	return service.Service{Name: name, Run: func(ctx context.Context, c *service.Control) error {
+		c.Ready()
+		return run(service.With(ctx, c))
+	}}
+}
+
+// dial connects a role within the process.
+func (p *oneProcess) dial(name string) func(context.Context) (bus.Bus, error) {
+	return func(ctx context.Context) (bus.Bus, error) {
+		config := natsbus.DefaultConfig()
+		config.Name = name
+		b, err := natsbus.Dial(ctx, config, natsbus.Options{Embedded: p.server})
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+}
+
+func (p *oneProcess) coordinator(ctx context.Context) error {
+	config := coordinator.DefaultConfig()
+	config.Params.Dir = p.flags.params
+	config.Ledger.Address = p.redis.Addr()
+	config.HTTP.Listen = ""
+	config.Connect = p.dial("coordinator")
+	config.Build = p.build
+	config.Log = p.log.With().Str("role", "coordinator").Logger()
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	return coordinator.Run(ctx, config)
+}
+
+// host is what both workers of this node have in common.
+func (p *oneProcess) host(role string) host.Config {
+	config := host.DefaultConfig()
+	config.Node = p.flags.node
+	config.Spill.Path = p.flags.spill
+	config.Spill.DiskPath = filepath.Join(p.flags.data, "spill")
+	config.Build = p.build
+	config.Connect = p.dial(role)
+	config.Log = p.log.With().Str("role", role).Logger()
+	return config
+}
+
+func (p *oneProcess) synth(ctx context.Context) error {
+	config := workersynth.DefaultConfig()
+	config.Config = p.host("worker-synth")
+	config.Synth.Slots = p.flags.slots
+	config.HTTP.Listen = ""
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	return workersynth.Run(ctx, config)
+}
+
+func (p *oneProcess) gpu(ctx context.Context) error {
+	config := workergpu.DefaultConfig()
+	config.Config = p.host("worker-gpu")
+	config.Prove.Params = p.flags.params
+	config.Prove.Devices = p.flags.devices
+	config.HTTP.Listen = ""
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	return workergpu.Run(ctx, config)
+}
