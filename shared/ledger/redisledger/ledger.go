@@ -87,7 +87,7 @@ func (l *Ledger) eval(ctx context.Context, op operation, keys []string, args ...
 			}
 			in = next
 		}
-		answer, err := in.scripts[op].EvalSha(ctx, l.rdb, keys, args...).Slice()
+		answer, err := l.rdb.EvalSha(ctx, in.scripts[op].sha, keys, args...).Slice()
 		switch {
 		case err == nil && len(answer) > 0:
 			word, _ := answer[0].(string)

@@ -115,7 +115,7 @@ func (l *Ledger) enter(ctx context.Context, old *life) (*life, error) {
 	next := newLife(report.Run, l.clock)
 	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, op := range operations() {
-			next.scripts[op].Load(ctx, p)
+			p.ScriptLoad(ctx, next.scripts[op].text)
 		}
 		return nil
 	})

@@ -36,18 +36,22 @@ func operations() []operation {
 // life is one life of the store: its name and the scripts that run in it alone.
 type life struct {
 	run     string
-	scripts map[operation]*redis.Script
+	scripts map[operation]script
 }
+
+// script is a text and its name in the store's cache.
+type script struct{ text, sha string }
 
 // newLife makes the scripts of a life. clock is the text of the clock's function.
 func newLife(run, clock string) *life {
-	l := &life{run: run, scripts: map[operation]*redis.Script{}}
+	l := &life{run: run, scripts: map[operation]script{}}
 	for _, op := range operations() {
 		parts := []string{"local RUN = '" + run + "'", clock, read("prelude")}
 		if op == opReserve || op == opTransfer {
 			parts = append(parts, read("grant"))
 		}
-		l.scripts[op] = redis.NewScript(strings.Join(append(parts, read(string(op))), "\n"))
+		text := strings.Join(append(parts, read(string(op))), "\n")
+		l.scripts[op] = script{text, redis.NewScript(text).Hash()}
 	}
 	return l
 }

@@ -1,0 +1,27 @@
+package redisledger
+
+// OpenWithClock is Open with another text of the clock's function.
+func OpenWithClock(cfg Config, clock string) (*Ledger, error) {
+	l, err := Open(cfg)
+	if err == nil {
+		l.clock = clock
+	}
+	return l, err
+}
+
+// Scripts gives the text of all scripts by file.
+func Scripts() (map[string]string, error) {
+	entries, err := files.ReadDir("scripts")
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for _, e := range entries {
+		text, err := files.ReadFile("scripts/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		texts[e.Name()] = string(text)
+	}
+	return texts, nil
+}
