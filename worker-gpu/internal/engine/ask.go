@@ -8,7 +8,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// Proof is a started proof, named by its engine.
+// Proof is a prepared or started proof, named by its engine.
 type Proof struct {
 	engine *Engine
 	id     uint64
@@ -75,18 +75,29 @@ func (e *Engine) Load(ctx context.Context, circuit string) (Loaded, error) {
 	return *a.Loaded, nil
 }
 
-// Start starts the proof of a sealed segment and returns when the device is free for the next one. The file is lent for
-// the call. A started proof must be finished or dropped.
-func (e *Engine) Start(ctx context.Context, w Work, segment *os.File) (*Proof, error) {
+// Prepare has the engine map and check a sealed segment and load what its proof needs, so that its start has nothing to
+// wait for. The file is lent for the call. A prepared proof must be finished or dropped.
+func (e *Engine) Prepare(ctx context.Context, w Work, segment *os.File) (*Proof, error) {
 	id, to := e.enlist()
 	p := &Proof{engine: e, id: id}
-	if _, err := e.askAs(ctx, id, to, request{Do: verbStart, Work: &w}, segment); err != nil {
+	if _, err := e.askAs(ctx, id, to, request{Do: verbPrepare, Work: &w}, segment); err != nil {
 		if ctx.Err() != nil {
 			p.Drop()
 		}
 		return nil, err
 	}
 	return p, nil
+}
+
+// Start starts the proof and returns when the device is free for the next one. After an error the proof is gone.
+func (p *Proof) Start(ctx context.Context) error {
+	if _, err := p.engine.ask(ctx, request{Do: verbStart, Proof: p.id}, nil); err != nil {
+		if ctx.Err() != nil {
+			p.Drop()
+		}
+		return err
+	}
+	return nil
 }
 
 // Finish gives the proof. It is called once.

@@ -2,7 +2,7 @@
 // costs what that process worked on, never the worker (design section 5).
 //
 //	worker: Spawn ─► Engine ══ socket pair ══► Serve: process with the device, its parameters and the mapped segments
-//	                 Load · Start ─► Finish ─► 192 bytes · Drop · Evict · Canary
+//	                 Load · Prepare ─► Start ─► Finish ─► 192 bytes · Drop · Evict · Canary
 //
 //	starting ─ready─► serving ─Close─► gone
 //	    └────────────────┴── crash, Kill ─► gone, with a [Crash] that has the signal and the last words

@@ -125,11 +125,19 @@ func verify(t *testing.T, key []byte, seed uint64, proof []byte) {
 }
 
 func prove(ctx context.Context, e *engine.Engine, f *os.File, w engine.Work) (engine.Proved, error) {
-	p, err := e.Start(ctx, w, f)
+	p, err := begin(ctx, e, f, w)
 	if err != nil {
 		return engine.Proved{}, err
 	}
 	return p.Finish(ctx)
+}
+
+func begin(ctx context.Context, e *engine.Engine, f *os.File, w engine.Work) (*engine.Proof, error) {
+	p, err := e.Prepare(ctx, w, f)
+	if err == nil {
+		err = p.Start(ctx)
+	}
+	return p, err
 }
 
 func TestEngineProvesSegmentsInAnotherProcess(t *testing.T) {
@@ -144,11 +152,11 @@ func TestEngineProvesSegmentsInAnotherProcess(t *testing.T) {
 	}
 	first, firstWork := sealed(t, 1)
 	second, secondWork := sealed(t, 2)
-	p1, err := e.Start(t.Context(), firstWork, first)
+	p1, err := begin(t.Context(), e, first, firstWork)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p2, err := e.Start(t.Context(), secondWork, second) // the first is pending
+	p2, err := begin(t.Context(), e, second, secondWork) // the first is pending
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,13 +32,14 @@ type Setup struct {
 type verb string
 
 const (
-	verbSetup  verb = "setup"
-	verbLoad   verb = "load"
-	verbStart  verb = "start"
-	verbFinish verb = "finish"
-	verbDrop   verb = "drop"
-	verbEvict  verb = "evict"
-	verbCanary verb = "canary"
+	verbSetup   verb = "setup"
+	verbLoad    verb = "load"
+	verbPrepare verb = "prepare"
+	verbStart   verb = "start"
+	verbFinish  verb = "finish"
+	verbDrop    verb = "drop"
+	verbEvict   verb = "evict"
+	verbCanary  verb = "canary"
 )
 
 // request is a frame from the worker. ID rises; every request gets one answer.
@@ -48,7 +49,7 @@ type request struct {
 	Setup   *Setup `json:"setup,omitempty"`
 	Circuit string `json:"circuit,omitempty"`
 	Work    *Work  `json:"work,omitempty"`
-	Proof   uint64 `json:"proof,omitempty"` // of finish and drop: the start request's ID
+	Proof   uint64 `json:"proof,omitempty"` // of start, finish and drop: the prepare request's ID
 }
 
 // Work is a sealed segment to prove; its file goes with it.

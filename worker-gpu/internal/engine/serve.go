@@ -17,6 +17,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
+	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
@@ -67,10 +68,13 @@ type server struct {
 	proofs   map[uint64]*proof
 }
 
-// proof is a started one.
+// proof is a prepared or started one. Its fields are set once, under the server's lock.
 type proof struct {
 	cancel  context.CancelFunc
 	ctx     context.Context
+	attempt job.Attempt
+	source  prover.Source
+	params  prover.Params
 	pending prover.Pending
 	mapped  *handoff.Segment
 	release func()
@@ -114,7 +118,7 @@ func serve(ctx context.Context, c *conn) error {
 		default:
 			return fault.New(fault.Internal, "more than %d requests at once", requestsMax)
 		}
-		if r.Do == verbStart { // before anything that may name it, such as its drop
+		if r.Do == verbPrepare { // before anything that may name it, such as its drop
 			s.register(r.ID)
 		}
 		go func() {
@@ -209,7 +213,7 @@ func processorTime() time.Duration {
 
 // answer does what is asked. An answer that cannot be sent has no reader: the loop in serve ends then.
 func (s *server) answer(ctx context.Context, r *request, file *os.File) {
-	if file != nil && r.Do != verbStart {
+	if file != nil && r.Do != verbPrepare {
 		_ = file.Close() // nobody asked for it
 	}
 	a := answer{ID: r.ID}
@@ -217,8 +221,10 @@ func (s *server) answer(ctx context.Context, r *request, file *os.File) {
 	switch r.Do {
 	case verbLoad:
 		a.Loaded, err = s.load(ctx, r.Circuit)
+	case verbPrepare:
+		err = s.prepareProof(r, file)
 	case verbStart:
-		err = s.start(r, file)
+		err = s.start(r.Proof)
 	case verbFinish:
 		a.Proved, err = s.finish(r.Proof)
 	case verbDrop:

@@ -11,7 +11,7 @@ import (
 	"github.com/proofrack/proofrack/shared/prover"
 )
 
-// register makes room for a proof that is about to start; its start is its first use.
+// register makes room for a proof that is about to be prepared; that is its first use.
 func (s *server) register(id uint64) {
 	p := &proof{gone: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -21,8 +21,9 @@ func (s *server) register(id uint64) {
 	s.proofs[id] = p
 }
 
-// start maps a segment, checks it and starts its proof; it is kept under the request's ID.
-func (s *server) start(r *request, file *os.File) (err error) {
+// prepareProof maps a segment, checks it and makes its circuit's parameters resident, so that its start has nothing to
+// wait for. The proof is kept under the request's ID.
+func (s *server) prepareProof(r *request, file *os.File) (err error) {
 	s.mu.Lock()
 	p := s.proofs[r.ID]
 	s.mu.Unlock()
@@ -31,23 +32,17 @@ func (s *server) start(r *request, file *os.File) (err error) {
 		if file != nil {
 			_ = file.Close() // nobody can use it
 		}
-		return fault.New(fault.Internal, "start without work or segment")
+		return fault.New(fault.Internal, "prepare without work or segment")
 	}
-	mapped, err := handoff.FromFile(file, handoff.Want{Attempt: r.Work.Attempt, Circuit: r.Work.Circuit})
+	w := r.Work
+	mapped, err := handoff.FromFile(file, handoff.Want{Attempt: w.Attempt, Circuit: w.Circuit})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	p.mapped = mapped
+	p.mapped, p.attempt = mapped, w.Attempt
 	s.mu.Unlock()
-	if err := s.startProof(p, r.Work); err != nil {
-		return fmt.Errorf("prove attempt %s: %w", r.Work.Attempt, err)
-	}
-	return nil
-}
-
-func (s *server) startProof(p *proof, w *Work) error {
-	segment, err := compact.Open(p.mapped.Memory())
+	segment, err := compact.Open(mapped.Memory())
 	if err != nil {
 		return err
 	}
@@ -55,24 +50,46 @@ func (s *server) startProof(p *proof, w *Work) error {
 		return fault.New(fault.Corrupt, "segment is of partition %d of circuit %s, asked to prove partition %d of %s",
 			segment.Partition(), segment.CircuitID(), w.Attempt.Partition, w.Circuit)
 	}
-	s.step("check segment")
 	if err := segment.Verify(s.setup.Workers); err != nil {
-		return err
+		return fmt.Errorf("check segment of attempt %s: %w", w.Attempt, err)
 	}
 	res, release, err := s.set.Acquire(p.ctx, w.Circuit)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	p.release = release
+	p.release, p.params, p.source = release, res.Params, prover.Source{Segment: segment}
 	s.mu.Unlock()
+	s.steps.Add(1)
+	return nil
+}
+
+// use finds a proof for one more use; done must follow. ready tells what state it must be in.
+func (s *server) use(id uint64, ready func(*proof) bool) (*proof, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.proofs[id]
+	if !ok || p.dropped || !ready(p) {
+		return nil, fault.New(fault.Internal, "proof %d is not there, or not so far", id)
+	}
+	p.active.Add(1)
+	return p, nil
+}
+
+// start starts a prepared proof.
+func (s *server) start(id uint64) (err error) {
+	p, err := s.use(id, func(p *proof) bool { return p.source.Segment != nil && p.pending == nil })
+	if err != nil {
+		return err
+	}
+	defer func() { s.done(id, p, err != nil) }()
 	s.step("start")
 	s.deviceMu.RLock()
 	device := s.device
 	s.deviceMu.RUnlock()
-	pending, err := device.Start(p.ctx, prover.Source{Segment: segment}, res.Params)
+	pending, err := device.Start(p.ctx, p.source, p.params)
 	if err != nil {
-		return err
+		return fmt.Errorf("prove attempt %s: %w", p.attempt, err)
 	}
 	s.mu.Lock()
 	p.pending = pending
@@ -83,20 +100,16 @@ func (s *server) startProof(p *proof, w *Work) error {
 
 // finish ends a started proof.
 func (s *server) finish(id uint64) (*Proved, error) {
-	s.mu.Lock()
-	p, ok := s.proofs[id]
-	if !ok || p.pending == nil || p.dropped {
-		s.mu.Unlock()
-		return nil, fault.New(fault.Internal, "finish proof %d: it was not started", id)
-	}
-	p.active.Add(1)
-	s.mu.Unlock()
-	s.step("finish")
-	made, err := p.pending.Finish(p.ctx)
-	defer s.done(id, p, true)
-	s.step("finished")
+	p, err := s.use(id, func(p *proof) bool { return p.pending != nil })
 	if err != nil {
 		return nil, err
+	}
+	defer s.done(id, p, true)
+	s.step("finish")
+	made, err := p.pending.Finish(p.ctx)
+	s.step("finished")
+	if err != nil {
+		return nil, fmt.Errorf("prove attempt %s: %w", p.attempt, err)
 	}
 	data := made.Bytes()
 	t := p.pending.Timings()

@@ -43,7 +43,7 @@ type Device struct {
 	assets   map[string][]func() error // held for a circuit
 	free     bytesize.Bytes            // of the device's memory when its engine was new
 	recycle  string                    // why the engine is to be replaced when it is idle
-	using    int                       // proofs in the engine
+	active   int                       // proofs started and not ended
 }
 
 // circuitState is what is known of one circuit on this device.
@@ -170,9 +170,13 @@ func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
 	defer ticker.Stop()
 	for {
 		d.mu.Lock()
-		changed, recycle, using := d.changed, d.recycle, d.using
+		changed, recycle := d.changed, d.recycle
+		now := recycle != "" && d.active == 0
+		if now {
+			d.engine = nil // no proof can be started on it any more
+		}
 		d.mu.Unlock()
-		if recycle != "" && using == 0 {
+		if now {
 			return d.replaced(recycle)
 		}
 		select {
@@ -268,9 +272,9 @@ func prepareKey(data []byte) (*groth16.PreparedKey, error) {
 	return groth16.Prepare(key)
 }
 
-// serving waits for an engine that can prove a circuit; done must be called when the proof is out of it. Errors: kind
-// Exhausted when there can be none now (the attempt is handed back), the context's.
-func (d *Device) serving(ctx context.Context, id string) (e *engine.Engine, s *circuitState, done func(), err error) {
+// serving waits for an engine that can prove a circuit. Errors: kind Exhausted when there can be none now (the attempt is
+// handed back), the context's.
+func (d *Device) serving(ctx context.Context, id string) (*engine.Engine, *circuitState, error) {
 	for {
 		d.mu.Lock()
 		e, s, changed := d.engine, d.circuits[id], d.changed
@@ -278,18 +282,13 @@ func (d *Device) serving(ctx context.Context, id string) (e *engine.Engine, s *c
 			e = nil // the supervisor is about to replace it
 		}
 		err := d.refusal(e, s, id)
-		if e != nil && err == nil {
-			d.using++
-			d.mu.Unlock()
-			return e, s, sync.OnceFunc(func() { d.change(func() { d.using-- }) }), nil
-		}
 		d.mu.Unlock()
-		if err != nil {
-			return nil, nil, nil, err
+		if e != nil || err != nil {
+			return e, s, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		case <-changed:
 		}
 	}
@@ -318,11 +317,26 @@ func (d *Device) refusal(e *engine.Engine, s *circuitState, id string) error {
 	return nil
 }
 
-// company tells that more than one proof is in the engine.
+// activate counts a proof that is about to be started, unless the engine is not, or soon no more, the device's. deactivate
+// must follow.
+func (d *Device) activate(e *engine.Engine) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.engine != e || d.recycle != "" || gone(e) {
+		return false
+	}
+	d.active++
+	return true
+}
+
+// deactivate counts the end of a proof.
+func (d *Device) deactivate() { d.change(func() { d.active-- }) }
+
+// company tells that more than one proof is started.
 func (d *Device) company() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.using > 1
+	return d.active > 1
 }
 
 // blame has the engine replaced after a fault of the device: when it is idle, or at once when it is gone.
@@ -383,7 +397,7 @@ func (d *Device) State() wire.DeviceState {
 	defer d.mu.Unlock()
 	s := wire.DeviceState{
 		Device: d.config.Device, UUID: d.config.UUID, Name: d.config.Name, NUMANode: d.config.NUMANode,
-		Healthy: d.engine != nil, Reason: d.reason, Pending: d.using,
+		Healthy: d.engine != nil, Reason: d.reason, Pending: d.active,
 	}
 	switch {
 	case s.Reason == "" && !d.started:

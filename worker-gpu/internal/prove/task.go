@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/agent"
@@ -133,38 +135,64 @@ func (t *task) prove(
 	}
 }
 
+// seat is a segment's place in an engine: it is mapped there and checked.
+type seat struct {
+	engine  *engine.Engine
+	circuit *circuitState
+	proof   *engine.Proof
+}
+
+// sit prepares a segment in the device's engine, if need be in the next one.
+func (t *task) sit(ctx context.Context, segment *handoff.Segment) (*seat, error) {
+	for try := 1; ; try++ {
+		e, circuit, err := t.device.serving(ctx, t.Circuit)
+		if err != nil {
+			return nil, err
+		}
+		proof, err := e.Prepare(ctx, engine.Work{Attempt: t.Attempt(), Circuit: t.Circuit}, segment.File())
+		if err == nil {
+			return &seat{engine: e, circuit: circuit, proof: proof}, nil
+		}
+		var crash *engine.Crash
+		if try == triesMax || !errors.As(err, &crash) || ctx.Err() != nil {
+			return nil, t.device.judge(err)
+		}
+	}
+}
+
 // try gives a segment to the engine once. Company tells that it was not alone there.
 func (t *task) try(
 	ctx context.Context, r *attempt.Run, held *agent.Held, segment *handoff.Segment, alone bool,
 ) (_ *wire.Result, company bool, err error) {
 	d := t.device
-	if err := d.lane.enter(ctx, alone); err != nil {
-		return nil, false, err
-	}
-	passed := false
-	pass := func() {
-		if !passed {
-			passed = true
-			d.lane.pass()
-		}
-	}
-	defer pass()
-	defer d.lane.leave()
-	e, circuit, done, err := d.serving(ctx, t.Circuit)
+	s, err := t.sit(ctx, segment)
 	if err != nil {
 		return nil, false, err
 	}
-	defer done()
-	if err := r.CheckFence(ctx); err != nil {
+	if err := d.lane.enter(ctx, alone); err != nil {
+		s.proof.Drop()
 		return nil, false, err
 	}
-	if err := errors.Join(d.book(ctx, t.Circuit), held.SetStage(ctx, job.Proving)); err != nil {
-		return nil, false, err
+	defer d.lane.leave()
+	pass := sync.OnceFunc(d.lane.pass)
+	defer pass()
+	for ready := false; !ready; {
+		if err := t.begin(ctx, r, held); err != nil {
+			s.proof.Drop()
+			return nil, false, err
+		}
+		if ready = d.activate(s.engine); ready {
+			continue
+		}
+		s.proof.Drop() // its engine was replaced while it waited for its turn
+		if s, err = t.sit(ctx, segment); err != nil {
+			return nil, false, err
+		}
 	}
-	r.Enter(ctx, job.Proving)
+	defer d.deactivate()
 	began := time.Now()
 	d.jobs.Add(1)
-	proof, err := e.Start(ctx, engine.Work{Attempt: r.Attempt(), Circuit: t.Circuit}, segment.File())
+	err = s.proof.Start(ctx)
 	company = d.company()
 	if err != nil {
 		return nil, company, d.judge(err)
@@ -173,26 +201,40 @@ func (t *task) try(
 	if !alone {
 		pass()
 	}
-	proved, err := proof.Finish(ctx)
+	proved, err := s.proof.Finish(ctx)
 	company = company || d.company()
 	if err == nil {
-		err = verify(circuit.key, segment, proved.Proof)
+		err = verify(s.circuit.key, segment, proved.Proof)
 	}
 	if err != nil {
 		return nil, company, d.judge(err)
 	}
 	d.praise()
-	d.measure(e, circuit.loaded.Device)
-	seconds := map[string]float64{"start": released.Sub(began).Seconds(), "finish": time.Since(released).Seconds()}
-	for _, part := range []map[string]float64{t.Seconds, proved.Seconds} {
-		for name, s := range part {
-			seconds[name] = s
-		}
+	d.measure(s.engine, s.circuit.loaded.Device)
+	return t.result(s.circuit, &proved, released.Sub(began), time.Since(released)), company, nil
+}
+
+// begin is what has to be right before a proof is started.
+func (t *task) begin(ctx context.Context, r *attempt.Run, held *agent.Held) error {
+	if err := r.CheckFence(ctx); err != nil {
+		return err
 	}
+	if err := errors.Join(t.device.book(ctx, t.Circuit), held.SetStage(ctx, job.Proving)); err != nil {
+		return err
+	}
+	r.Enter(ctx, job.Proving)
+	return nil
+}
+
+// result is that of a success.
+func (t *task) result(c *circuitState, proved *engine.Proved, start, finish time.Duration) *wire.Result {
+	seconds := map[string]float64{"start": start.Seconds(), "finish": finish.Seconds()}
+	maps.Copy(seconds, t.Seconds)
+	maps.Copy(seconds, proved.Seconds)
 	return &wire.Result{
-		Outcome: job.OutcomeOK, Proof: proved.Proof, DeviceUUID: d.config.UUID, ParamsDigest: circuit.loaded.Digest,
+		Outcome: job.OutcomeOK, Proof: proved.Proof, DeviceUUID: t.device.config.UUID, ParamsDigest: c.loaded.Digest,
 		Handoff: t.Handoff, Seconds: seconds,
-	}, company, nil
+	}
 }
 
 // judge has the engine replaced when an error is the device's.
