@@ -59,8 +59,8 @@ type Objects interface {
 	// Info tells about an object; fault.NotFound when there is none.
 	Info(ctx context.Context, name string) (ObjectInfo, error)
 	// Get opens an object. One of more than bytesMax is fault.Invalid, without reading it. The reader ends with
-	// fault.Corrupt instead of io.EOF if the bytes are not those put, so nothing may be believed before io.EOF. It must be
-	// closed; ctx holds for all of reading.
+	// fault.Corrupt instead of io.EOF if the bytes are not those put, so nothing may be believed before io.EOF. It must
+	// be closed; ctx holds for all of reading.
 	Get(ctx context.Context, name string, bytesMax int64) (io.ReadCloser, ObjectInfo, error)
 	// Delete removes an object; fault.NotFound when there is none.
 	Delete(ctx context.Context, name string) error

@@ -71,7 +71,9 @@ func TestTopologyTellsAllProblemsAtOnce(t *testing.T) {
 	if fault.KindOf(err) != fault.Invalid {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"replicas", `"a b"`, "no subjects", "odd", "must not drop", "Q: a limit", `"x.y"`, "o: a limit"} {
+	for _, want := range []string{
+		"replicas", `"a b"`, "no subjects", "odd", "must not drop", "Q: a limit", `"x.y"`, "o: a limit",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
 		}

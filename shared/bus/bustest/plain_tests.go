@@ -118,6 +118,12 @@ func b68(s *suite) {
 	}
 }
 
+func echo(_ context.Context, m bus.Message) (bus.Message, error) {
+	return bus.Message{
+		Data: append([]byte(m.Subject+m.Header["H"]), m.Data...), Header: map[string]string{"A": "2"},
+	}, nil
+}
+
 func requests(s *suite) {
 	server := s.harness.Open(s, bus.Events{})
 	defer server.Close()
@@ -125,9 +131,7 @@ func requests(s *suite) {
 	_, err := s.bus.Request(s.ctx, ask)
 	s.wantKind(err, fault.Transient)
 	stop, err := server.Serve(bus.Service{Name: "s-" + s.prefix, Version: "0.1.0", Endpoints: []bus.Endpoint{
-		{Name: "submit", Subject: s.prefix + ".submit.*", Handle: func(_ context.Context, m bus.Message) (bus.Message, error) {
-			return bus.Message{Data: append([]byte(m.Subject+m.Header["H"]), m.Data...), Header: map[string]string{"A": "2"}}, nil
-		}},
+		{Name: "submit", Subject: s.prefix + ".submit.*", Handle: echo},
 		{Name: "fail", Subject: s.prefix + ".fail", Handle: func(context.Context, bus.Message) (bus.Message, error) {
 			return bus.Message{}, fault.WithHint(fault.New(fault.Conflict, "no: line\nbreak"), "do this")
 		}},
@@ -195,19 +199,21 @@ func concurrent(s *suite) {
 	defer server.Close()
 	var running, most atomic.Int64
 	release := make(chan struct{})
-	stop, err := server.Serve(bus.Service{Name: "s-" + s.prefix, Version: "0.1.0", ConcurrentMax: 2, Endpoints: []bus.Endpoint{
-		{Name: "slow", Subject: s.prefix + ".slow", Handle: func(ctx context.Context, _ bus.Message) (bus.Message, error) {
-			n := running.Add(1)
-			defer running.Add(-1)
-			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-			}
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
-			return bus.Message{}, nil
-		}},
-	}})
+	slow := func(ctx context.Context, _ bus.Message) (bus.Message, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return bus.Message{}, nil
+	}
+	stop, err := server.Serve(bus.Service{
+		Name: "s-" + s.prefix, Version: "0.1.0", ConcurrentMax: 2,
+		Endpoints: []bus.Endpoint{{Name: "slow", Subject: s.prefix + ".slow", Handle: slow}},
+	})
 	s.must(err)
 	var wg sync.WaitGroup
 	for range 6 {

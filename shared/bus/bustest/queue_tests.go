@@ -395,7 +395,9 @@ func readLog(s *suite) {
 	}}})
 	for i := range 4 {
 		what := []string{"x", "y"}[i%2]
-		s.publish(bus.Message{Subject: s.prefix + ".e." + what, Data: []byte(fmt.Sprint(i)), Header: map[string]string{"K": "v"}})
+		s.publish(bus.Message{
+			Subject: s.prefix + ".e." + what, Data: []byte(fmt.Sprint(i)), Header: map[string]string{"K": "v"},
+		})
 	}
 	l, err := s.bus.Log(s.ctx, name)
 	s.must(err)

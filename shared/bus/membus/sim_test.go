@@ -86,7 +86,8 @@ func story(t *testing.T, seed uint64) string {
 	}
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if _, err := b.Subscribe("beat", func(m bus.Message) { say("beat %s at %s", m.Data, c.now.Format("05.000")) }); err != nil {
+	hear := func(m bus.Message) { say("beat %s at %s", m.Data, c.now.Format("05.000")) }
+	if _, err := b.Subscribe("beat", hear); err != nil {
 		t.Fatal(err)
 	}
 	var queue bus.Queue

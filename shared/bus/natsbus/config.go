@@ -16,15 +16,15 @@ type Config struct {
 	Name         string   `doc:"Name of this connection in the servers' reports."`
 	CredsFile    string   `doc:"Credentials file (JWT and seed) of this program; empty for none."`
 	NKeySeedFile string   `toml:"nkey_seed_file" doc:"File with the NKey seed of this program; empty for none."`
-	CAFile       string   `toml:"ca_file" doc:"Certificates that the servers' are checked against, PEM; empty for the system's."`
+	CAFile       string   `toml:"ca_file" doc:"Authorities of the servers' certificates, PEM; empty for the system's."`
 	CertFile     string   `doc:"Certificate that we show the servers, PEM; empty for none."`
 	KeyFile      string   `doc:"Private key of cert_file, PEM."`
 	InboxPrefix  string   `doc:"Where answers to us arrive; permissions may pin it. Empty for _INBOX."`
 
 	ConnectTimeout time.Duration `doc:"Longest time for making a connection."`
-	ReconnectWait  time.Duration `doc:"First wait between tries to connect again; it doubles, and is drawn from half to one and a half of it."`
+	ReconnectWait  time.Duration `doc:"First wait before connecting again, about; it doubles with each try."`
 	ReconnectMax   time.Duration `doc:"Longest wait between tries to connect again."`
-	PingInterval   time.Duration `doc:"How often a silent connection is tested; it is given up after two tests without answer."`
+	PingInterval   time.Duration `doc:"How often a silent connection is tested; two tests without answer end it."`
 	CallTimeout    time.Duration `doc:"Longest time for one call that has no bound of its own."`
 	SetupWait      time.Duration `doc:"How long publishing waits for a stream that is not set up yet."`
 	PullWait       time.Duration `doc:"How long one request for work stays with the server."`

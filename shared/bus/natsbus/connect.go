@@ -91,7 +91,7 @@ func Dial(ctx context.Context, cfg Config, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("open jetstream: %w", err)
 	}
 	b.conn, b.js = conn, js
-	b.turned(true, nil)
+	b.turned(conn.IsConnected(), nil)
 	return b, nil
 }
 
@@ -268,8 +268,8 @@ func (b *Bus) Close() {
 	b.mu.Lock()
 	ends := b.closers
 	b.closers = map[int]func(){}
+	b.cancel() // under the lock: no task is started after it
 	b.mu.Unlock()
-	b.cancel()
 	for _, end := range ends {
 		end()
 	}

@@ -166,7 +166,8 @@ func TestTLSIsCheckedBothWays(t *testing.T) {
 	strict := guarded(t, &server.Options{TLS: true, TLSVerify: true, TLSConfig: &tls.Config{
 		Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert,
 	}})
-	wantRefusal(t, connect(func(c *natsbus.Config) { c.CAFile, c.URLs = ca, []string{strict} }), fault.Invalid, "cert_file")
+	wantRefusal(t, connect(func(c *natsbus.Config) { c.CAFile, c.URLs = ca, []string{strict} }), fault.Invalid,
+		"cert_file")
 }
 
 func TestConfigTellsAllProblemsAtOnce(t *testing.T) {

@@ -9,12 +9,12 @@
 // worse than none), fetches and watches wait. A connection that is there again makes watches read everything anew and
 // tell differences, and starts fetches again.
 //
-// Streams and buckets that were set up by Setup on this connection, and consumers asked for by Queue, are made again when
-// somebody deletes them. A server whose store is gone thus comes back empty and works.
+// Streams and buckets that were set up by Setup on this connection, and consumers asked for by Queue, are made again
+// when somebody deletes them. A server whose store is gone thus comes back empty and works.
 //
-// Limits: one message at most the server's max_payload (1 MiB) with its header; objects go in pieces of just under 1 MiB, each
-// acknowledged before the next, under an own message id, so that a piece can be sent again after an outage. Publishing
-// and acknowledging are answered by the server; with `sync_interval: always` it has then called fsync.
+// Limits: one message at most the server's max_payload (1 MiB) with its header; objects go in pieces of just under 1
+// MiB, each acknowledged before the next, under an own message id, so that a piece can be sent again after an outage.
+// Publishing and acknowledging are answered by the server; with `sync_interval: always` it has then called fsync.
 //
 // What it does not do: it keeps no results while the server is away (the caller does), and it never deletes a stream or
 // a consumer.

@@ -21,7 +21,7 @@ import (
 // EmbeddedConfig is a server inside this process, for `proofrack up` and tests.
 type EmbeddedConfig struct {
 	Dir      string         `doc:"Folder of the store; one server at a time holds it."`
-	Listen   string         `doc:"Loopback address and port to listen on, e.g. 127.0.0.1:4222; port 0 picks one. Empty for connections from within only."`
+	Listen   string         `doc:"Loopback address and port, e.g. 127.0.0.1:4222; port 0 picks one; empty for none."`
 	StoreMax bytesize.Bytes `doc:"Bound of the store; 0 is three quarters of what is free."`
 	Sync     bool           `doc:"Call fsync before anything is answered."`
 }

@@ -50,7 +50,9 @@ func dial(t testing.TB, e *natsbus.Embedded, cfg natsbus.Config, events bus.Even
 
 func TestEmbeddedServerStaysWithinThisHostAndItsFolder(t *testing.T) {
 	t.Parallel()
-	for _, listen := range []string{"0.0.0.0:0", "192.168.1.1:4222", "example.org:4222", "127.0.0.1", ":4222", "127.0.0.1:x"} {
+	for _, listen := range []string{
+		"0.0.0.0:0", "192.168.1.1:4222", "example.org:4222", "127.0.0.1", ":4222", "127.0.0.1:x",
+	} {
 		if e, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir(), Listen: listen}); err == nil {
 			t.Errorf("listens on %s", listen)
 			_ = e.Close()

@@ -36,8 +36,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestB67KilledUploadsAreSwept kills the connection in the middle of uploads; nothing is visible, the pieces are counted
-// as partial, stay while they are young, and are gone after a sweep. The live object is not touched.
+// TestB67KilledUploadsAreSwept kills the connection in the middle of uploads; nothing is visible, the pieces are
+// counted as partial, stay while they are young, and are gone after a sweep. The live object is not touched.
 func TestB67KilledUploadsAreSwept(t *testing.T) {
 	t.Parallel()
 	server := embedded(t, nil)

@@ -126,26 +126,7 @@ func TestRestartOnTheSameStore(t *testing.T) {
 	objects := must[bus.Objects](t)(b.Objects(ctx, "o"))
 	must[bus.ObjectInfo](t)(objects.Put(ctx, "x", strings.NewReader("content"), nil))
 
-	server.Stop()
-	for b.Connected() {
-		time.Sleep(time.Millisecond)
-	}
-	if err := b.Send(ctx, bus.Message{Subject: "plain"}); fault.KindOf(err) != fault.Transient {
-		t.Errorf("sent into the void: %v", err)
-	}
-	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-	_, err := b.Publish(short, bus.Message{Subject: "q.a", ID: "no"})
-	cancel()
-	if fault.KindOf(err) != fault.Transient {
-		t.Errorf("published into the void: %v", err)
-	}
-	published := make(chan error, 1)
-	go func() {
-		_, err := b.Publish(ctx, bus.Message{Subject: "q.a", ID: "late", Data: []byte("late")})
-		published <- err
-	}()
-	noError(t, server.Start())
-	noError(t, await(t, "publish over the outage", published))
+	publishOverRestart(t, server, b)
 	noError(t, held.Ack(ctx))
 	// Ids of what is still stored are known over a restart (those of what was removed are not).
 	duplicate := must[bool](t)(b.Publish(ctx, bus.Message{Subject: "q.a", ID: "2"}))
@@ -178,6 +159,32 @@ func TestRestartOnTheSameStore(t *testing.T) {
 	if s := strings.Join(changes, " "); s != "up down up" {
 		t.Errorf("changes: %s", s)
 	}
+}
+
+// publishOverRestart restarts the server; while it is away plain sends and bounded publishes fail, a patient one waits.
+func publishOverRestart(t *testing.T, server *natsbus.Embedded, b *natsbus.Bus) {
+	t.Helper()
+	ctx := t.Context()
+	server.Stop()
+	for b.Connected() {
+		time.Sleep(time.Millisecond)
+	}
+	if err := b.Send(ctx, bus.Message{Subject: "plain"}); fault.KindOf(err) != fault.Transient {
+		t.Errorf("sent into the void: %v", err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	_, err := b.Publish(short, bus.Message{Subject: "q.a", ID: "no"})
+	cancel()
+	if fault.KindOf(err) != fault.Transient {
+		t.Errorf("published into the void: %v", err)
+	}
+	published := make(chan error, 1)
+	go func() {
+		_, err := b.Publish(ctx, bus.Message{Subject: "q.a", ID: "late", Data: []byte("late")})
+		published <- err
+	}()
+	noError(t, server.Start())
+	noError(t, await(t, "publish over the outage", published))
 }
 
 // TestB62WhatWasDeletedComesBack deletes the consumer, then the stream and the buckets, under a waiting worker.

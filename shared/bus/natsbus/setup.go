@@ -89,17 +89,20 @@ func orNone(n int64) int64 {
 	return n
 }
 
-// Setup makes the streams and buckets of a topology, or changes them to it. From then on this connection makes those again that
-// somebody deletes.
+// Setup makes the streams and buckets of a topology, or changes them to it. From then on this connection makes those
+// again that somebody deletes.
 func (b *Bus) Setup(ctx context.Context, t bus.Topology) error {
 	if err := t.Validate(); err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	ctx, cancel, err := b.call(ctx)
-	if err != nil {
+	if _, ok := ctx.Deadline(); !ok { // it is many calls
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 6*b.cfg.CallTimeout)
+		defer cancel()
+	}
+	if err := b.waitUp(ctx); err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	defer cancel()
 	all := wants(t)
 	var errs []error
 	for _, w := range all {

@@ -1,5 +1,3 @@
-// Package mailbox holds plain messages between a connection and one slow handler. It is bounded by count and bytes; what
-// comes while it is full is dropped and counted, so that nothing upstream waits (field report B68).
 package mailbox
 
 import (
@@ -29,8 +27,8 @@ type Mailbox struct {
 	done    chan struct{}
 }
 
-// New starts a mailbox. Dropped is called with the first message that is lost, and with the sum of further ones when the
-// handler takes messages again.
+// New starts a mailbox. Dropped is called with the first message that is lost, and with the sum of further ones when
+// the handler takes messages again.
 func New(limits Limits, handle func(bus.Message), dropped func(count uint64)) *Mailbox {
 	m := &Mailbox{
 		limits: limits, handle: handle, dropped: dropped, wake: make(chan struct{}, 1), done: make(chan struct{}),
