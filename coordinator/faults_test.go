@@ -233,6 +233,7 @@ func TestB58AFullQueueUndoesTheClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *coordinator.Config) { c.Streams.QueueBytes = bytesize.MiB })
 	w.start()
+	w.leads()
 	topology := w.config()
 	streams := topology.Streams.Topology()
 	for i := range streams.Streams {

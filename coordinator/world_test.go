@@ -14,6 +14,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bus/membus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
@@ -34,12 +35,14 @@ const (
 	patience    = 20 * time.Second // until a test gives up
 )
 
-// world is a rack: real NATS in this process, a ledger in memory, coordinators, and nodes whose workers are scripts.
+// world is a rack: a bus and a ledger in memory, coordinators, and nodes whose workers are scripts.
 type world struct {
-	t      *testing.T
-	server *natsbus.Embedded
-	bus    bus.Bus // of the test itself
-	ledger *memledger.Store
+	t    *testing.T
+	dial func(name string) bus.Bus
+	bus  bus.Bus // of the test itself
+	open func() ledger.Ledger
+
+	ledger *memledger.Store // nil when another one is in use
 	store  *store.Store
 	made   *proved
 	log    zerolog.Logger
@@ -50,13 +53,48 @@ type world struct {
 
 func newWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
 	t.Helper()
-	w := &world{t: t, made: proofs(t), edits: edits, log: zerolog.New(zerolog.NewTestWriter(t)).Level(logLevel())}
+	server := membus.New(membus.Config{})
+	return build(t, func(string) bus.Bus {
+		b := server.Connect(bus.Events{})
+		t.Cleanup(b.Close)
+		return b
+	}, edits...)
+}
+
+// newNATSWorld has a real NATS server in this process.
+func newNATSWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
+	t.Helper()
+	server, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return build(t, func(name string) bus.Bus {
+		config := natsbus.DefaultConfig()
+		config.Name = name
+		b, err := natsbus.Dial(context.Background(), config, natsbus.Options{Embedded: server})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		return b
+	}, edits...)
+}
+
+func build(t *testing.T, dial func(name string) bus.Bus, edits ...func(*coordinator.Config)) *world {
+	t.Helper()
+	w := &world{
+		t: t, dial: dial, made: proofs(t), edits: edits,
+		log: zerolog.New(zerolog.NewTestWriter(t)).Level(logLevel()),
+	}
 	var err error
-	w.server, err = natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir()})
-	w.check(err)
-	t.Cleanup(func() { w.check(w.server.Close()) })
 	w.ledger, err = memledger.New(ledger.Config{Lease: lease}, time.Now)
 	w.check(err)
+	w.open = func() ledger.Ledger { return w.ledger.Open() }
 	w.bus = w.dial("test")
 	config := w.config()
 	w.check(w.bus.Setup(t.Context(), config.Streams.Topology()))
@@ -71,16 +109,6 @@ func (w *world) check(err error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-func (w *world) dial(name string) bus.Bus {
-	w.t.Helper()
-	config := natsbus.DefaultConfig()
-	config.Name = name
-	b, err := natsbus.Dial(context.Background(), config, natsbus.Options{Embedded: w.server})
-	w.check(err)
-	w.t.Cleanup(b.Close)
-	return b
 }
 
 func findCircuit(id string) (circuit.Circuit, error) {
@@ -124,7 +152,9 @@ func (w *world) start(edits ...func(*coordinator.Config)) *process {
 	c := w.config()
 	p := &process{w: w, bus: w.dial("coordinator"), ended: make(chan error, 1)}
 	c.Connect = func(context.Context) (bus.Bus, error) { return p.bus, nil }
-	c.OpenLedger = func(context.Context) (ledger.Ledger, error) { return w.ledger.Open(), nil }
+	if w.ledger != nil {
+		c.OpenLedger = func(context.Context) (ledger.Ledger, error) { return w.open(), nil }
+	}
 	for _, edit := range edits {
 		edit(&c)
 	}
@@ -208,7 +238,8 @@ func (w *world) describe() string {
 		data, _ := json.Marshal(j.Record)
 		text += string(data) + "\n"
 	}
-	l := w.ledger.Open()
+	l := w.open()
+	defer func() { _ = l.Close() }()
 	names, _ := l.Nodes(context.Background())
 	for _, name := range names {
 		b, _ := l.Node(context.Background(), name)
@@ -251,7 +282,9 @@ func (w *world) proof(r *job.Record) {
 
 // book is a node's book in the ledger.
 func (w *world) book(node job.Node) *ledger.NodeBook {
-	b, err := w.ledger.Open().Node(context.Background(), node)
+	l := w.open()
+	defer func() { _ = l.Close() }()
+	b, err := l.Node(context.Background(), node)
 	if err != nil {
 		return &ledger.NodeBook{}
 	}
@@ -276,6 +309,18 @@ func (w *world) settles(nodes ...job.Node) {
 			return err == nil && state.Messages == 0
 		})
 	}
+}
+
+// leads waits until a leader answers.
+func (w *world) leads() *wire.NodesReply {
+	w.t.Helper()
+	var reply *wire.NodesReply
+	w.until("a leader answers", func() bool {
+		var err error
+		reply, err = ask[wire.NodesReply](w, wire.AdminSubject(wire.AdminNodes), &wire.Empty{})
+		return err == nil && reply.Fault == nil
+	})
+	return reply
 }
 
 // ask sends a request and decodes the answer.

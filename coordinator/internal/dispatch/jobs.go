@@ -136,6 +136,10 @@ func (l *Leader) changed(
 	l.seeJob(id)
 }
 
+// retellWithin is how long ago a job may have ended for a new leader to tell it again, in case the one before crashed
+// in between. Within the duplicate window nobody hears it twice.
+const retellWithin = 10 * time.Minute
+
 // seeEnded does what the end of a job asks for, once in a reign: its end is told, a failed one is put among the dead
 // letters, a finished one gets its audit record, and what it no longer needs goes.
 func (l *Leader) seeEnded(s *jobState, r *job.Record) {
@@ -146,6 +150,9 @@ func (l *Leader) seeEnded(s *jobState, r *job.Record) {
 			}
 			l.endTrack(a)
 		}
+	}
+	if s.told == "" && r.EndedAt != nil && time.Since(*r.EndedAt) > retellWithin {
+		s.told = r.State // by an earlier leader
 	}
 	if s.told == r.State || s.ending || time.Now().Before(s.retryAt) {
 		return

@@ -114,8 +114,10 @@ func New(cfg Config, parts Parts, reign lead.Reign) (*Leader, error) {
 
 // Run leads until the context ends, and returns its error. It must be called once.
 func (l *Leader) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
 	l.lanes = newLanes(ctx, l.cfg.Workers)
 	defer l.lanes.close()
+	defer cancel()
 	jobs := l.parts.Store.Follow()
 	defer jobs.Close()
 	nodes := l.parts.Nodes.Follow()

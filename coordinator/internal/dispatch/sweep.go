@@ -20,6 +20,7 @@ func (l *Leader) sweep() {
 	l.sweeping = true
 	l.lanes.do("sweep", func(ctx context.Context) {
 		swept, err := l.parts.Store.Sweep(ctx, l.parts.Tenants, time.Now())
+		err = errors.Join(err, l.parts.Store.PutMissingAudits(ctx, time.Now()))
 		purged, purgeErr := l.purgeTasks(ctx)
 		l.inbox.post(func() {
 			l.sweeping = false

@@ -55,15 +55,24 @@ func (s *Store) PutAudit(ctx context.Context, r *job.Record) error {
 	return nil
 }
 
-// HasAudit tells whether a job's audit record is there.
-func (s *Store) HasAudit(ctx context.Context, id job.ID) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
-	defer cancel()
-	_, err := s.kv.Get(ctx, auditPrefix+string(id))
-	if fault.KindOf(err) == fault.NotFound {
-		return false, nil
+// PutMissingAudits writes the audit records of finished jobs that have none, since the leader crashed before it wrote
+// them.
+func (s *Store) PutMissingAudits(ctx context.Context, now time.Time) error {
+	keys, err := s.kv.Keys(ctx, auditPrefix)
+	if err != nil {
+		return fmt.Errorf("list audit records: %w", err)
 	}
-	return err == nil, err
+	jobs, _ := s.List(Query{State: job.Done})
+	for _, j := range jobs {
+		_, found := slices.BinarySearch(keys, auditPrefix+string(j.Record.ID))
+		if found || j.Record.EndedAt == nil || now.Sub(*j.Record.EndedAt) > s.cfg.AuditRetention/2 {
+			continue
+		}
+		if err := s.PutAudit(ctx, j.Record); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Audits gives audit records, oldest submission first: those after a job, ended since a time; at most limit.
