@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -118,6 +119,38 @@ func (b *Bus) wrap(err error, format string, args ...any) error {
 		return fault.WithHint(out, hintFull)
 	}
 	return out
+}
+
+// tryMax is the longest wait for one answer to what can be asked again.
+const tryMax = 2 * time.Second
+
+// attempt runs one request and gives it up when the connection turns, since its answer is then lost: the library would
+// wait for it until the context ends. A limit of 0 is none.
+func (b *Bus) attempt(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
+	_, turn := b.state()
+	tryCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if limit > 0 {
+		var end context.CancelFunc
+		tryCtx, end = context.WithTimeout(tryCtx, limit)
+		defer end()
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-turn:
+			cancel()
+		case <-b.ctx.Done():
+			cancel()
+		case <-over:
+		}
+	}()
+	err := request(tryCtx)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return errTurned
+	}
+	return err
 }
 
 // call bounds a context, and waits for the connection.

@@ -48,7 +48,10 @@ func (k *kv) do(ctx context.Context, what, key string, call func(context.Context
 		return fmt.Errorf("%s key %s of %s: %w", what, key, k.bucket, err)
 	}
 	defer cancel()
-	err = call(ctx)
+	err = k.b.attempt(ctx, 0, call)
+	for n := 0; what == "get" && errors.Is(err, errTurned) && k.b.pause(ctx, n) == nil && k.b.waitUp(ctx) == nil; n++ {
+		err = k.b.attempt(ctx, 0, call)
+	}
 	if notSetUp(err) {
 		k.b.wakeGuard()
 		err = fault.As(fault.Transient, fmt.Errorf("bucket not set up: %w", err))

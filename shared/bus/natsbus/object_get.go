@@ -73,7 +73,10 @@ func (r *reader) fetch() error {
 		err := r.o.b.waitUp(ctx)
 		var msg *jetstream.RawStreamMsg
 		if err == nil {
-			msg, err = r.stream.GetMsg(ctx, r.at+1, jetstream.WithGetMsgSubject(r.o.chunkSubject(r.raw.NUID)))
+			err = r.o.b.attempt(ctx, tryMax, func(ctx context.Context) (err error) {
+				msg, err = r.stream.GetMsg(ctx, r.at+1, jetstream.WithGetMsgSubject(r.o.chunkSubject(r.raw.NUID)))
+				return err
+			})
 		}
 		switch {
 		case err == nil:

@@ -15,9 +15,6 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// tryMax is the longest wait for one answer to a publish that can be sent again.
-const tryMax = 2 * time.Second
-
 // message turns a message into the library's form.
 func message(m bus.Message, withID bool) (*nats.Msg, error) {
 	if err := bus.CheckSubject(m.Subject, false); err != nil {
@@ -109,13 +106,16 @@ func (b *Bus) publish(
 
 func (b *Bus) tryPublish(
 	ctx context.Context, raw *nats.Msg, again bool, opts []jetstream.PublishOpt,
-) (*jetstream.PubAck, error) {
+) (ack *jetstream.PubAck, err error) {
+	limit := time.Duration(0)
 	if again {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, tryMax)
-		defer cancel()
+		limit = tryMax
 	}
-	return b.js.PublishMsg(ctx, raw, opts...)
+	err = b.attempt(ctx, limit, func(ctx context.Context) (err error) {
+		ack, err = b.js.PublishMsg(ctx, raw, opts...)
+		return err
+	})
+	return ack, err
 }
 
 // pause waits before the n-th repetition, from 0; its error is that of the context.
@@ -159,7 +159,11 @@ func (b *Bus) Request(ctx context.Context, m bus.Message) (bus.Message, error) {
 	}
 	defer cancel()
 	begun := time.Now()
-	answer, err := b.conn.RequestMsgWithContext(ctx, raw)
+	var answer *nats.Msg
+	err = b.attempt(ctx, 0, func(ctx context.Context) (err error) {
+		answer, err = b.conn.RequestMsgWithContext(ctx, raw)
+		return err
+	})
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return bus.Message{}, fault.WithHint(fault.New(fault.Transient, "ask %s: nobody answers there", m.Subject),

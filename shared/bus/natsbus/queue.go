@@ -216,31 +216,42 @@ func (d *delivery) Message() bus.Message {
 
 func (d *delivery) Count() int { return d.count }
 
-// tell sends a verdict and waits for the server's answer, so that nothing is taken for settled that is not.
-func (d *delivery) tell(ctx context.Context, what string, body []byte) error {
+// tell sends a verdict and waits for the server's answer, so that nothing is taken for settled that is not. One that
+// removes the message may be sent again when its answer was lost; others could meet the next holder's.
+func (d *delivery) tell(ctx context.Context, what string, body []byte, again bool) error {
 	ctx, cancel, err := d.b.call(ctx)
 	if err != nil {
 		return fmt.Errorf("%s message on %s: %w", what, d.msg.Subject(), err)
 	}
 	defer cancel()
-	_, err = d.b.conn.RequestWithContext(ctx, d.msg.Reply(), body)
-	return d.b.wrap(err, "%s message on %s", what, d.msg.Subject())
+	for n := 0; ; n++ {
+		err = d.b.attempt(ctx, tryMax, func(ctx context.Context) error {
+			_, err := d.b.conn.RequestWithContext(ctx, d.msg.Reply(), body)
+			return err
+		})
+		if err == nil || !again || kindOf(err) != fault.Transient ||
+			d.b.pause(ctx, n) != nil || d.b.waitUp(ctx) != nil {
+			return d.b.wrap(err, "%s message on %s", what, d.msg.Subject())
+		}
+	}
 }
 
-func (d *delivery) Ack(ctx context.Context) error { return d.tell(ctx, "acknowledge", []byte("+ACK")) }
+func (d *delivery) Ack(ctx context.Context) error {
+	return d.tell(ctx, "acknowledge", []byte("+ACK"), true)
+}
 
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	body := []byte("-NAK")
 	if delay > 0 {
 		body = fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	return d.tell(ctx, "put back", body)
+	return d.tell(ctx, "put back", body, false)
 }
 
 func (d *delivery) Term(ctx context.Context, reason string) error {
-	return d.tell(ctx, "terminate", []byte("+TERM "+headerText(reason)))
+	return d.tell(ctx, "terminate", []byte("+TERM "+headerText(reason)), true)
 }
 
 func (d *delivery) InProgress(ctx context.Context) error {
-	return d.tell(ctx, "prolong", []byte("+WPI"))
+	return d.tell(ctx, "prolong", []byte("+WPI"), false)
 }

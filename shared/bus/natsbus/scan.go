@@ -58,10 +58,12 @@ func (b *Bus) openScan(ctx context.Context, stream, filter string, headersOnly b
 // nothing from time to time, so that the caller looks at pending again.
 func (s *scan) next(ctx context.Context) (jetstream.Msg, *jetstream.MsgMetadata, error) {
 	waitCtx, cancel := context.WithCancel(ctx)
-	if s.pending > 0 {
-		waitCtx, cancel = context.WithTimeout(ctx, lookAgain)
-	}
 	defer cancel()
+	if s.pending > 0 {
+		var end context.CancelFunc
+		waitCtx, end = context.WithTimeout(waitCtx, lookAgain)
+		defer end()
+	}
 	over := make(chan struct{})
 	defer close(over)
 	go func() { // ends the wait when the connection turns
