@@ -18,6 +18,7 @@ end
 
 -- grant books the attempt, in place of from's entry when there is one.
 local function grant(from, source, at)
+  if not whole() then return {'closed', 'damaged'} end
   local older = {}
   for _, name in ipairs(redis.call('HKEYS', ENTRIES)) do
     if string.sub(name, 1, #PARTITION) == PARTITION then
@@ -28,9 +29,12 @@ local function grant(from, source, at)
   local wanted = (#ARGV - at - 1) / 3
   if entries >= tonumber(ARGV[at]) and not from or assets + wanted > tonumber(ARGV[at + 1]) then return {'full'} end
 
-  local need, given = {}, {}
+  local need, given, keys = {}, {}, {}
   each(AMOUNTS, function(pool, n) need[pool] = n end)
   if source then each(source.amounts, function(pool, n) given[pool] = n end) end
+  for i = at + 2, #ARGV, 3 do keys[#keys + 1] = ARGV[i] end
+  for pool in pairs(need) do keys[#keys + 1] = 'segments@' .. pool end
+  load(keys)
   for i = at + 2, #ARGV, 3 do
     local have = assetOf(ARGV[i])
     local more = tonumber(ARGV[i + 2]) - (have and have.bytes or 0)
@@ -39,7 +43,7 @@ local function grant(from, source, at)
   end
   local over = {}
   for pool, n in pairs(need) do
-    local free = tonumber(redis.call('HGET', BOOK, 'cap:' .. pool) or '0') - (usedOf(pool) - (given[pool] or 0))
+    local free = tonumber(book['cap:' .. pool] or '0') - (usedOf(pool) - (given[pool] or 0))
     local spare = assetOf('segments@' .. pool)
     if n > math.max(0, free + (spare and spare.bytes or 0)) then return {'refused', dump(now)} end
     over[pool] = n - free

@@ -8,8 +8,9 @@
 -- Numbers are doubles here, exact below 2^53; they become text by text() alone, as other ways round or use exponents.
 local BOOK, ENTRIES, LEASES, ASSETS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local LEASE = tonumber(ARGV[4])
+local book = {}
 local now, ops, entries, live, assets
-local used, usedDirty, asset, assetDirty = {}, {}, {}, {}
+local used, asset, assetDirty = {}, {}, {}
 
 local function text(n) return string.format('%.0f', n) end
 
@@ -22,21 +23,18 @@ end
 -- open checks that this call may change the book: nil, or the reply that says why not. Nothing is written before,
 -- except that all leases begin anew when nobody wrote for more than one.
 local function open()
-  local b = redis.call('HMGET', BOOK, 'term', 'epoch', 'run', 'ops', 'written', 'entries', 'live', 'assets')
-  for i = 1, 8 do
-    if not b[i] then return {'closed', 'declared'} end
+  local stored = redis.call('HGETALL', BOOK)
+  for i = 1, #stored, 2 do book[stored[i]] = stored[i + 1] end
+  for _, field in ipairs({'term', 'epoch', 'run', 'ops', 'written', 'entries', 'live', 'assets'}) do
+    if not book[field] then return {'closed', 'declared'} end
   end
-  if tonumber(ARGV[1]) < tonumber(b[1]) then return {'term', b[1]} end
-  if b[2] ~= ARGV[2] then return {'closed', 'epoch'} end
-  if b[3] ~= RUN then return {'closed', 'run'} end
-  ops = tonumber(b[4])
+  if tonumber(ARGV[1]) < tonumber(book.term) then return {'term', book.term} end
+  if book.epoch ~= ARGV[2] then return {'closed', 'epoch'} end
+  if book.run ~= RUN then return {'closed', 'run'} end
+  ops = tonumber(book.ops)
   if ops < tonumber(ARGV[3]) then return {'closed', 'ops'} end
-  entries, live, assets = tonumber(b[6]), tonumber(b[7]), tonumber(b[8])
-  if redis.call('HLEN', ENTRIES) ~= entries or redis.call('ZCARD', LEASES) ~= live
-    or redis.call('HLEN', ASSETS) ~= assets then
-    return {'closed', 'damaged'}
-  end
-  local written = tonumber(b[5])
+  entries, live, assets = tonumber(book.entries), tonumber(book.live), tonumber(book.assets)
+  local written = tonumber(book.written)
   now = math.max(clock(), written)
   if now - written > LEASE then
     for _, name in ipairs(redis.call('ZRANGE', LEASES, 0, -1)) do
@@ -47,32 +45,37 @@ local function open()
   return nil
 end
 
+-- whole tells whether all keys of the book are there, by their counts.
+local function whole()
+  return redis.call('HLEN', ENTRIES) == entries and redis.call('ZCARD', LEASES) == live
+    and redis.call('HLEN', ASSETS) == assets
+end
+
 -- each calls f(pool, bytes) for what an amounts text lists.
 local function each(amounts, f)
   for pool, n in string.gmatch(amounts, '([^=,]+)=(%d+)') do f(pool, tonumber(n)) end
 end
 
 -- usedOf reads what a pool holds; use changes it.
-local function usedOf(pool)
-  if not used[pool] then used[pool] = tonumber(redis.call('HGET', BOOK, 'used:' .. pool) or '0') end
-  return used[pool]
-end
+local function usedOf(pool) return used[pool] or tonumber(book['used:' .. pool] or '0') end
 
-local function use(pool, by)
-  used[pool] = usedOf(pool) + by
-  usedDirty[pool] = true
-end
+local function use(pool, by) used[pool] = usedOf(pool) + by end
 
--- assetOf reads an asset: a table, or false when there is none. Change it only with touch.
-local function assetOf(key)
-  if asset[key] == nil then
-    local stored = redis.call('HGET', ASSETS, key)
+-- load reads assets, of which there may be none; assetOf gives one: a table, or false. Change it only with touch.
+local function load(keys)
+  if #keys == 0 then return end
+  local stored = redis.call('HMGET', ASSETS, unpack(keys))
+  for i, key in ipairs(keys) do
     asset[key] = false
-    if stored then
-      local class, bytes, users, at = string.match(stored, '^(%l+)|(%d+)|(%d+)|(%d+)$')
+    if stored[i] then
+      local class, bytes, users, at = string.match(stored[i], '^(%l+)|(%d+)|(%d+)|(%d+)$')
       asset[key] = {class = class, bytes = tonumber(bytes), users = tonumber(users), at = tonumber(at)}
     end
   end
+end
+
+local function assetOf(key)
+  if asset[key] == nil then load({key}) end
   return asset[key]
 end
 
@@ -119,20 +122,23 @@ end
 
 -- commit writes what was gathered and gives the count of operations.
 local function commit()
+  local changed = {}
   for key in pairs(assetDirty) do
     local a = asset[key]
     if a then
-      redis.call('HSET', ASSETS, key, table.concat({a.class, text(a.bytes), text(a.users), text(a.at)}, '|'))
+      changed[#changed + 1] = key
+      changed[#changed + 1] = table.concat({a.class, text(a.bytes), text(a.users), text(a.at)}, '|')
     else
       redis.call('HDEL', ASSETS, key)
     end
   end
+  if #changed > 0 then redis.call('HSET', ASSETS, unpack(changed)) end
   ops = ops + 1
   local fields = {'written', text(now), 'ops', text(ops), 'entries', text(entries), 'live', text(live),
     'assets', text(assets)}
-  for pool in pairs(usedDirty) do
+  for pool, n in pairs(used) do
     fields[#fields + 1] = 'used:' .. pool
-    fields[#fields + 1] = text(used[pool])
+    fields[#fields + 1] = text(n)
   end
   redis.call('HSET', BOOK, unpack(fields))
   return text(ops)
