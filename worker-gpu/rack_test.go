@@ -21,7 +21,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/bytesize"
-	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
@@ -76,6 +76,8 @@ type rack struct {
 	params  string
 	last    job.Attempt
 	hooks   string
+	enter   []string // what starts a program elsewhere, in a namespace
+	view    string   // the spill folder as the test sees it
 	key     *groth16.PreparedKey
 
 	mu    sync.Mutex
@@ -90,6 +92,7 @@ func newRack(t *testing.T) *rack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(r.spill) })
+	r.view = r.spill
 	r.server, err = natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +205,8 @@ func (r *rack) start(program string, settings ...string) *process {
 	}, settings...) {
 		args = append(args, "--set", s)
 	}
-	p := &process{Cmd: exec.Command(program, args...), log: &logged{}, done: make(chan struct{})}
+	command := append(append(append([]string{}, r.enter...), program), args...)
+	p := &process{Cmd: exec.Command(command[0], command[1:]...), log: &logged{}, done: make(chan struct{})}
 	p.Stderr, p.Stdout = p.log, p.log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
@@ -447,7 +451,7 @@ func (r *rack) bookings() []string {
 func (r *rack) segments() []string { return r.names("seg") }
 
 func (r *rack) names(folder string) []string {
-	entries, err := os.ReadDir(filepath.Join(r.spill, folder))
+	entries, err := os.ReadDir(filepath.Join(r.view, folder))
 	if err != nil {
 		return nil
 	}
@@ -483,11 +487,22 @@ func engines(p *process) []int {
 	return found
 }
 
+// reached tells whether a process came by a hook; letGo ends its pause.
+func (r *rack) reached(point string) bool {
+	_, ok := hook.ReachedBy(r.hooks, point)
+	return ok
+}
+
+func (r *rack) letGo(point string) {
+	r.t.Helper()
+	if err := hook.LetGo(r.hooks, point); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func faultText(r wire.Result) string {
 	if r.Fault == nil {
 		return ""
 	}
 	return string(r.Fault.Kind) + ": " + r.Fault.Message
 }
-
-var _ = fault.Device

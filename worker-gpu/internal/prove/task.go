@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,6 +63,10 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.free(ctx, r, held)) }()
+	if !slices.Contains(h.Spill.Kinds(), handoff.Kind(t.Handoff)) { // a mistake of the host's, not of the job
+		return fault.New(fault.Exhausted, "segment of attempt %s lies on %s, this worker has no spill folder there",
+			r.Attempt(), t.Handoff)
+	}
 	segment, err := h.Spill.Open(ctx, handoff.Want{Attempt: r.Attempt(), Circuit: t.Circuit, Kind: handoff.Kind(t.Handoff)})
 	if err != nil {
 		return err
