@@ -1,0 +1,211 @@
+package rack_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/proofrack/proofrack/coordinator/internal/rack"
+	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+
+func registry(t *testing.T) *rack.Registry {
+	t.Helper()
+	r, err := rack.New(rack.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func beat(instance, role string, seq uint64, edits ...func(*wire.Beat)) *wire.Beat {
+	b := &wire.Beat{
+		Node: "n1", Boot: "boot", Instance: instance, Role: role, Seq: seq, WireMin: 1, WireMax: 2, State: wire.StateReady,
+		Slots: 2,
+	}
+	for _, edit := range edits {
+		edit(b)
+	}
+	return b
+}
+
+func TestB33SilentProcessesLeaveWithinALease(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	r.Beat(beat("a", wire.RoleSynth, 1), at(0))
+	r.Beat(beat("b", wire.RoleGPU, 1), at(10))
+	if gone := r.Expire(at(15)); len(gone) != 0 {
+		t.Errorf("gone after exactly a lease: %v", gone)
+	}
+	r.Expire(at(15.1))
+	n, ok := r.Node("n1")
+	if !ok || len(n.Processes) != 1 || n.Processes[0].Beat.Instance != "b" {
+		t.Errorf("left: %+v", n.Processes)
+	}
+	if gone := r.Expire(at(25.1)); !cmp.Equal(gone, []job.Node{"n1"}) {
+		t.Errorf("gone: %v", gone)
+	}
+	if len(r.Nodes()) != 0 {
+		t.Error("a dead node is listed")
+	}
+}
+
+// A worker that is started again replaces the one before as soon as that is silent (B32): one entry for one worker.
+func TestB32ARestartedWorkerIsListedOnce(t *testing.T) {
+	t.Parallel()
+	c := rack.Config{Heartbeat: time.Second, Lease: 15 * time.Second}
+	r, err := rack.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Beat(beat("old", wire.RoleSynth, 9), at(0))
+	r.Beat(beat("new", wire.RoleSynth, 1), at(0.5))
+	for s := 1.5; s < 4; s++ {
+		r.Beat(beat("new", wire.RoleSynth, uint64(s)+1), at(s))
+	}
+	r.Expire(at(3.2))
+	if n, _ := r.Node("n1"); len(n.Processes) != 1 || n.Processes[0].Beat.Instance != "new" {
+		t.Errorf("listed: %+v", n.Processes)
+	}
+}
+
+func TestTwoWorkersOfOneRoleLiveSideBySide(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	for s := range 10 {
+		r.Beat(beat("a", wire.RoleSynth, uint64(s)+1), at(float64(5*s)))
+		r.Beat(beat("b", wire.RoleSynth, uint64(s)+1), at(float64(5*s)+2))
+		r.Expire(at(float64(5*s) + 4))
+	}
+	if n, _ := r.Node("n1"); len(n.Processes) != 2 {
+		t.Errorf("listed: %+v", n.Processes)
+	}
+}
+
+func TestLateBeatsDoNotCount(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	r.Beat(beat("a", wire.RoleSynth, 5, func(b *wire.Beat) { b.State = wire.StateDraining }), at(0))
+	if r.Beat(beat("a", wire.RoleSynth, 4), at(1)) {
+		t.Error("an earlier beat counted")
+	}
+	if n, _ := r.Node("n1"); n.Processes[0].Beat.State != wire.StateDraining || !n.SeenAt.Equal(at(0)) {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestProgressIsWhatMoves(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	id, err := job.NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := job.Attempt{Job: id, Partition: 1, Fence: 3}
+	for i, c := range []struct {
+		progress uint64
+		stage    job.Stage
+		moved    float64
+	}{
+		{1, job.Synthesizing, 0}, {2, job.Synthesizing, 1}, {2, job.Synthesizing, 1}, {2, job.Sealed, 3}, {1, job.Sealed, 3},
+	} {
+		r.Beat(beat("a", wire.RoleSynth, uint64(i)+1, func(b *wire.Beat) {
+			b.Running = []wire.Running{{Attempt: a, Stage: c.stage, Progress: c.progress}}
+		}), at(float64(i)))
+		live, ok := r.Live("n1", a)
+		if !ok || !live.MovedAt.Equal(at(c.moved)) || !live.SeenAt.Equal(at(float64(i))) {
+			t.Errorf("beat %d: %+v, want moved at %v", i, live, c.moved)
+		}
+	}
+	if _, ok := r.Live("n2", a); ok {
+		t.Error("another node has it")
+	}
+}
+
+func TestTheRegistryIsBounded(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	for i := range rack.ProcessesMax + 5 {
+		r.Beat(beat(fmt.Sprintf("i%d", i), wire.RoleSynth, 1), at(0))
+	}
+	for i := range rack.NodesMax + 5 {
+		r.Beat(beat("x", wire.RoleSynth, 1, func(b *wire.Beat) { b.Node = job.Node(fmt.Sprintf("m%d", i)) }), at(0))
+	}
+	if n, _ := r.Node("n1"); len(n.Processes) != rack.ProcessesMax || len(r.Nodes()) != rack.NodesMax {
+		t.Errorf("%d processes, %d nodes", len(n.Processes), len(r.Nodes()))
+	}
+	if r.Dropped() == 0 {
+		t.Error("nothing was counted as dropped")
+	}
+}
+
+// A node is offered with what its workers say together: slots add up, versions must be spoken by all, shared bytes are
+// named once per node, circuit and device (B40).
+func TestAViewPutsWorkersTogether(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	host := &wire.HostReport{
+		Capacity: ledger.Amounts{ledger.PoolRAM: bytesize.GiB, ledger.PoolSHM: bytesize.GiB, ledger.PoolDisk: bytesize.TiB},
+	}
+	synth := []wire.SynthCircuit{{Circuit: "c", SegmentBytes: 100, ScratchBytes: 10}}
+	r.Beat(beat("a", wire.RoleSynth, 1, func(b *wire.Beat) { b.Synth, b.Host, b.WireMax = synth, host, 1 }), at(0))
+	r.Beat(beat("b", wire.RoleSynth, 1, func(b *wire.Beat) { b.Synth = synth }), at(0))
+	r.Beat(beat("c", wire.RoleSynth, 1, func(b *wire.Beat) { b.State = wire.StateNotReady }), at(0))
+	device := wire.DeviceState{Device: "gpu0", UUID: "U", Healthy: true, Circuits: []wire.DeviceCircuit{
+		{Circuit: "c", Ready: true, SRSBytes: 1000, SharedBytes: 20, WorkingBytes: 3, PendingBytes: 5, DeviceBytes: 7},
+		{Circuit: "d", Ready: true}, {Circuit: "e", Missing: "e.params"},
+	}}
+	r.Beat(beat("g", wire.RoleGPU, 1, func(b *wire.Beat) { b.Devices = []wire.DeviceState{device} }), at(0))
+	n, _ := r.Node("n1")
+	got := n.View(store.NodeMark{Cordoned: true, Quarantined: map[job.Device]store.Quarantine{"gpu0": {Reason: "bad"}}})
+	assets := []ledger.Asset{
+		{Name: "srs:c", Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: 1000},
+		{Name: "engine:gpu0.c", Pool: ledger.PoolRAM, Class: ledger.ClassScratch, Bytes: 23},
+		{Name: "device:gpu0.c", Pool: ledger.PoolVRAM("gpu0"), Class: ledger.ClassScratch, Bytes: 7},
+	}
+	want := scheduler.NodeView{
+		Node: "n1", Ready: true, Cordoned: true, SynthSlots: 4, Wire: scheduler.Versions{Min: 1, Max: 1},
+		Capacity: host.Capacity,
+		Devices: []scheduler.DeviceView{{
+			Device: "gpu0", Healthy: true, Quarantined: true, Reason: "bad", Instance: "g",
+			Wire: scheduler.Versions{Min: 1, Max: 2},
+			Circuits: map[string]scheduler.CircuitView{
+				"c": {Ready: true, Choices: []scheduler.Needs{
+					{Amounts: ledger.Amounts{ledger.PoolRAM: 115, ledger.PoolSHM: 100}, Assets: assets},
+					{Amounts: ledger.Amounts{ledger.PoolRAM: 15, ledger.PoolDisk: 100}, Assets: assets},
+				}},
+				"d": {Missing: "no synthesis worker of the node knows circuit d"}, "e": {Missing: "e.params"},
+			},
+		}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestANodeWithoutReadyWorkersSaysWhy(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	view := func() scheduler.NodeView { n, _ := r.Node("n1"); return n.View(store.NodeMark{}) }
+	r.Beat(beat("a", wire.RoleSynth, 1), at(0))
+	if v := view(); v.Ready || v.Reason != "no process has reported for the host yet" {
+		t.Errorf("%+v", v)
+	}
+	r.Beat(beat("a", wire.RoleSynth, 2, func(b *wire.Beat) {
+		b.Host, b.State, b.Reason = &wire.HostReport{}, wire.StateNotReady, "shm is too small"
+	}), at(1))
+	if v := view(); v.Ready || v.Reason != "synthesis worker is not ready: shm is too small" {
+		t.Errorf("%+v", v)
+	}
+}
