@@ -121,6 +121,10 @@ func (e *Embedded) start() error {
 	port := e.port
 	if port == 0 {
 		port = server.RANDOM_PORT
+	} else if probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err != nil {
+		return fault.As(fault.Conflict, fmt.Errorf("start nats: %w", err)) // the server itself would only not get ready
+	} else if err := probe.Close(); err != nil {
+		return fmt.Errorf("start nats: %w", err)
 	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "proofrack", Host: host, Port: port, DontListen: e.cfg.Listen == "", NoLog: true, NoSigs: true,

@@ -1,6 +1,9 @@
 package natsbus_test
 
 import (
+	"errors"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +67,10 @@ func TestEmbeddedServerStaysWithinThisHostAndItsFolder(t *testing.T) {
 	e := embedded(t, func(c *natsbus.EmbeddedConfig) { c.Dir, c.Listen = dir, "127.0.0.1:0" })
 	if _, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: dir}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a second server on the same store: %v", err)
+	}
+	taken := natsbus.EmbeddedConfig{Dir: t.TempDir(), Listen: strings.TrimPrefix(e.URL(), "nats://")}
+	if _, err := natsbus.StartEmbedded(taken); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a second server on the same port: %v", err)
 	}
 	cfg := quick()
 	cfg.URLs = []string{e.URL()}
