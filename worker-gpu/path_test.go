@@ -3,8 +3,11 @@
 package workergpu_test
 
 import (
+	"path/filepath"
 	"testing"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -26,5 +29,30 @@ func TestPartitionGoesItsWholePath(t *testing.T) {
 		}
 	}
 	r.noResult()
+	r.clean()
+}
+
+func TestSegmentLiesWhereItIsBooked(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.makeParams()
+	disk := "spill.disk_path=" + filepath.Join(t.TempDir(), "disk")
+	r.startSynth(disk)
+	r.startGPU(disk)
+	r.ready(wire.RoleSynth)
+	r.ready(wire.RoleGPU)
+	for seed, c := range []struct {
+		pool ledger.Pool
+		want string
+	}{{ledger.PoolSHM, wire.HandoffSHM}, {ledger.PoolDisk, wire.HandoffDisk}, {ledger.PoolSHM, wire.HandoffSHM}} {
+		a := r.claimWith(r.job(uint64(seed)), device, func(task *wire.SynthTask) {
+			task.Amounts = ledger.Amounts{ledger.PoolRAM: need, c.pool: bytesize.MiB}
+		})
+		result := r.result()
+		r.wantProof(result, a, uint64(seed))
+		if result.Handoff != c.want {
+			t.Errorf("booked in %s, lies on %s", c.pool, result.Handoff)
+		}
+	}
 	r.clean()
 }

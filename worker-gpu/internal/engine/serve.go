@@ -66,6 +66,7 @@ type server struct {
 	deviceMu sync.RWMutex // held for writing while the device is closed and opened again
 	mu       sync.Mutex
 	proofs   map[uint64]*proof
+	released time.Time // when the device was last free for another start
 }
 
 // proof is a prepared or started one. Its fields are set once, under the server's lock.
@@ -78,7 +79,8 @@ type proof struct {
 	pending prover.Pending
 	mapped  *handoff.Segment
 	release func()
-	active  atomic.Int32 // calls that use it
+	idle    time.Duration // of the device before its start, since it was last released
+	active  atomic.Int32  // calls that use it
 	dropped bool
 	gone    chan struct{} // closed when the segment is unmapped
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
@@ -87,13 +88,18 @@ func (s *server) start(id uint64) (err error) {
 	s.deviceMu.RLock()
 	device := s.device
 	s.deviceMu.RUnlock()
+	s.mu.Lock()
+	if !s.released.IsZero() {
+		p.idle = time.Since(s.released)
+	}
+	s.mu.Unlock()
 	pending, err := device.Start(p.ctx, p.source, p.params)
+	s.mu.Lock()
+	p.pending, s.released = pending, time.Now()
+	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("prove attempt %s: %w", p.attempt, err)
 	}
-	s.mu.Lock()
-	p.pending = pending
-	s.mu.Unlock()
 	s.step("released")
 	return nil
 }
@@ -116,7 +122,7 @@ func (s *server) finish(id uint64) (*Proved, error) {
 	return &Proved{Proof: data[:], Seconds: map[string]float64{
 		"quotient": t.Quotient.Seconds(), "msm_h": t.H.Seconds(), "msm_l": t.L.Seconds(), "msm_a": t.A.Seconds(),
 		"msm_b_g1": t.B1.Seconds(), "msm_b_g2": t.B2.Seconds(), "assemble": t.Assemble.Seconds(),
-		"verify": t.Verify.Seconds(),
+		"verify": t.Verify.Seconds(), "device_idle": p.idle.Seconds(),
 	}}, nil
 }
 

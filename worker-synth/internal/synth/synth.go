@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,9 +180,19 @@ func (m *making) admit(ctx context.Context) error {
 	var err error
 	m.held, err = m.book.Admit(ctx, agent.Request{
 		Attempt: m.run.Attempt(), Circuit: m.circuit.ID(), Device: m.task.Device, Amounts: m.task.Amounts,
-		SegmentBytes: m.BodyBytes(m.layout),
+		SegmentBytes: m.BodyBytes(m.layout), SegmentKind: m.kinds()[0],
 	})
 	return err
+}
+
+// kinds are where the segment may lie, the preferred one first: on disk if that is booked and memory is not.
+func (m *making) kinds() []handoff.Kind {
+	all := m.spill.Kinds()
+	booked := m.task.Amounts
+	if booked[ledger.PoolDisk] > 0 && booked[ledger.PoolSHM] == 0 && slices.Contains(all, handoff.Disk) {
+		return []handoff.Kind{handoff.Disk}
+	}
+	return all
 }
 
 // make creates the segment, synthesizes into it, seals it and hands it over.
@@ -239,9 +250,8 @@ func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
 // create makes the segment in memory, or on disk when memory has no room.
 func (m *making) create(ctx context.Context) error {
 	spec := handoff.Spec{Attempt: m.run.Attempt(), Circuit: m.circuit.ID(), Bytes: m.BodyBytes(m.layout)}
-	kinds := m.spill.Kinds()
 	var err error
-	for i, kind := range kinds {
+	for i, kind := range m.kinds() {
 		spec.Kind = kind
 		if i > 0 {
 			var short *handoff.Shortage
