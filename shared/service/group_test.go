@@ -55,7 +55,8 @@ func (r *tape) want(t *testing.T, lines ...string) {
 
 func config() service.Config {
 	return service.Config{
-		StartWithin: time.Minute, DrainWithin: 10 * time.Minute, HandBackWithin: 10 * time.Second, KillWithin: 2 * time.Second,
+		StartWithin: time.Minute, DrainWithin: 10 * time.Minute, HandBackWithin: 10 * time.Second,
+		KillWithin: 2 * time.Second,
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 
 // LogConfig says what is logged, and how.
 type LogConfig struct {
-	Level  string `doc:"Least important events to log: debug (decisions), info (changes of state), warn (healed by itself) or error (a human must act)."`
+	Level  string `doc:"debug (decisions), info (changes), warn (healed) or error (a human must act)."`
 	Format string `doc:"json, or console for people to read."`
 }
 

@@ -7,11 +7,22 @@ import (
 
 const redacted = "[redacted]"
 
-// Secret is a text that shows itself to nobody who prints, logs or encodes it.
-type Secret string
+// Secret is a text that shows itself to nobody who prints, logs or encodes it, also not from within unexported fields
+// and as the key of a map. The zero value holds "".
+type Secret struct {
+	text *string // behind a pointer, which printers that may not call methods do not follow
+}
+
+// NewSecret hides a text.
+func NewSecret(text string) Secret { return Secret{&text} }
 
 // Reveal is the text.
-func (s Secret) Reveal() string { return string(s) }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
 
 // String hides the text.
 func (s Secret) String() string { return redacted }
