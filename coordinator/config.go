@@ -82,15 +82,15 @@ type AttemptsConfig struct {
 type ScheduleConfig struct {
 	WorkAhead           time.Duration            `doc:"Booked work that each device has ahead at least."`
 	SealedAhead         time.Duration            `doc:"How much of that should be sealed."`
-	DevicePartitionsMax int                      `doc:"Most partitions booked on a device and not in the proof yet."`
-	SynthSlotsMax       int                      `doc:"Most synthesis slots used of a node; 0 for all that its workers offer."`
-	SynthQueueMax       int                      `doc:"Partitions that may wait on a node for a synthesis slot, for each slot."`
-	Ageing              time.Duration            `doc:"How long a waiting partition is passed over before a node's free memory is kept for it."`
-	Guess               map[string]time.Duration `doc:"Time of a device for a partition, by circuit, before it was measured."`
+	DevicePartitionsMax int                      `doc:"Most partitions booked on a device before the proof."`
+	SynthSlotsMax       int                      `doc:"Most synthesis slots used of a node; 0 for all."`
+	SynthQueueMax       int                      `doc:"Partitions that may wait for each synthesis slot."`
+	Ageing              time.Duration            `doc:"How long one is passed over before memory is kept for it."`
+	Guess               map[string]time.Duration `doc:"Time of a device, by circuit, before it is measured."`
 	GuessDefault        time.Duration            `doc:"The same for circuits that are not named."`
-	LoadRate            bytesize.Bytes           `doc:"Bytes of parameters that a node loads in a second, to choose between warm and cold nodes."`
+	LoadRate            bytesize.Bytes           `doc:"Bytes of parameters that a node loads in a second."`
 	QuarantineAfter     int                      `doc:"Faults in a row that take a device out."`
-	HaltWindow          time.Duration            `doc:"When more than half of the devices fail within this time, nothing is admitted any more."`
+	HaltWindow          time.Duration            `doc:"Time within which faults of most devices stop all."`
 }
 
 // KeepConfig says how long things are kept.
@@ -99,9 +99,9 @@ type KeepConfig struct {
 	RetentionCount int           `doc:"Most ended jobs that are kept."`
 	AuditRetention time.Duration `doc:"How long audit records are kept."`
 	AuditCount     int           `doc:"Most audit records that are kept."`
-	OrphanAge      time.Duration `doc:"Age at which an object that belongs to no job is removed."`
+	OrphanAge      time.Duration `doc:"Age at which an object of no job is removed."`
 	InputRetention time.Duration `doc:"How long inputs that clients uploaded are kept."`
-	KeyGrace       time.Duration `doc:"How long an idempotency key may be without its job before it counts as left by a crash."`
+	KeyGrace       time.Duration `doc:"How long a key may be without its job; then a crash left it."`
 }
 
 // LedgerConfig says where Redis is.

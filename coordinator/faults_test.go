@@ -280,7 +280,8 @@ func TestB105ADeadNodeAndItsJobsAreSeenAlike(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		status, err := ask[wire.StatusReply](w, wire.ClientSubject(wire.VerbStatus, job.MainTenant), &wire.JobRequest{Job: id})
+		subject := wire.ClientSubject(wire.VerbStatus, job.MainTenant)
+		status, err := ask[wire.StatusReply](w, subject, &wire.JobRequest{Job: id})
 		if err != nil {
 			return false
 		}
@@ -339,7 +340,8 @@ func TestADeviceWithBadProofsIsTakenOut(t *testing.T) {
 	id := w.submit(2)
 	w.until("the device is in quarantine", func() bool {
 		reply, err := ask[wire.NodesReply](w, wire.AdminSubject(wire.AdminNodes), &wire.Empty{})
-		return err == nil && len(reply.Nodes) == 1 && len(reply.Nodes[0].Devices) == 1 && reply.Nodes[0].Devices[0].Quarantined
+		return err == nil && len(reply.Nodes) == 1 && len(reply.Nodes[0].Devices) == 1 &&
+			reply.Nodes[0].Devices[0].Quarantined
 	})
 	if r := w.record(id); r.VerifiedCount() != 0 || r.Partitions[0].FailedCount+r.Partitions[1].FailedCount < 2 {
 		t.Errorf("%d verified, %d and %d failed", r.VerifiedCount(), r.Partitions[0].FailedCount, r.Partitions[1].FailedCount)

@@ -235,7 +235,9 @@ func TestB38CancelStopsWorkAtEachStage(t *testing.T) {
 				nodes = append(nodes, "n1")
 			}
 			id := w.submit(1)
-			w.until("the stage is reached", func() bool { return w.record(id).State != "" && w.record(id).Partitions[0].Stage == c.stage })
+			w.until("the stage is reached", func() bool {
+				return w.record(id).State != "" && w.record(id).Partitions[0].Stage == c.stage
+			})
 			subject := wire.ClientSubject(wire.VerbCancel, job.MainTenant)
 			w.until("cancel is taken", func() bool {
 				reply, err := ask[wire.StatusReply](w, subject, &wire.JobRequest{Job: id, Reason: "no longer wanted"})

@@ -141,8 +141,11 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 		return fmt.Errorf("subscribe to beats: %w", err)
 	}
 	defer stopBeats()
-	serving := &api.Instance{Store: c.store, Nodes: c.nodes, Intake: intake.New(c.config.Intake, store.Slices{Store: c.store},
-		uploads{c.store}, store.Records{Store: c.store}, &gate{c}, time.Now)}
+	serving := &api.Instance{
+		Store: c.store, Nodes: c.nodes,
+		Intake: intake.New(c.config.Intake, store.Slices{Store: c.store}, uploads{c.store},
+			store.Records{Store: c.store}, &gate{c}, time.Now),
+	}
 	stopServing, err := c.bus.Serve(serving.Service())
 	if err != nil {
 		return fmt.Errorf("serve requests: %w", err)

@@ -127,7 +127,8 @@ func (w *world) config() coordinator.Config {
 		Heartbeat: heartbeat, Lease: lease, LeaderLease: leaderLease, Tick: tick, Sweep: 500 * time.Millisecond,
 		ResultWait: time.Second, Call: 2 * time.Second,
 	}
-	c.Attempts.BackoffMin, c.Attempts.BackoffMax, c.Attempts.HandBackPause = 10*time.Millisecond, 100*time.Millisecond, 10*time.Millisecond
+	c.Attempts.BackoffMin, c.Attempts.BackoffMax = 10*time.Millisecond, 100*time.Millisecond
+	c.Attempts.HandBackPause = 10 * time.Millisecond
 	c.HTTP.Listen = ""
 	c.Schedule.GuessDefault = 100 * time.Millisecond
 	c.Log = w.log

@@ -1,4 +1,3 @@
-// Command coordinator is the rack's coordinator (package coordinator).
 package main
 
 import (

@@ -76,8 +76,8 @@ func find(s *store.Store, tenant job.Tenant, id job.ID) (store.Job, error) {
 	}
 	if at, lost := s.Lost(id); lost && !ok {
 		return store.Job{}, fault.WithHint(
-			fault.New(fault.NotFound, "record of job %s was lost: it went away from the store at %s while the job was wanted", id,
-				at.UTC().Format("2006-01-02T15:04:05Z")), "submit the job again")
+			fault.New(fault.NotFound, "record of job %s was lost: it went from the store at %s while the job was wanted",
+				id, at.UTC().Format("2006-01-02T15:04:05Z")), "submit the job again")
 	}
 	return store.Job{}, fault.New(fault.NotFound, "no job %s", id)
 }

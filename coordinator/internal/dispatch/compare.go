@@ -108,8 +108,8 @@ func (l *Leader) repair(a job.Attempt, t *track, n *seenNode, r reconcile.Repair
 }
 
 // publishMissing publishes a task again that no worker has: with the same id, so that the stream takes it only if it is
-// gone (B48). A task that the stream says it had, and that nobody takes although there are free hands, is given up for a
-// new attempt, which has a new id (B57).
+// gone (B48). A task that the stream says it had, and that nobody takes although there are free hands, is given up for
+// a new attempt, which has a new id (B57).
 func (l *Leader) publishMissing(a job.Attempt, t *track, n *seenNode) {
 	j, ok := l.owns(a)
 	if !ok {
@@ -154,7 +154,8 @@ func freeHands(n *seenNode) bool {
 	return running < slots
 }
 
-// lookAtSealed gives up a sealed segment that its device does not take for two leases although it has nothing else to do.
+// lookAtSealed gives up a sealed segment that its device does not take for two leases although it has nothing else to
+// do.
 func (l *Leader) lookAtSealed(a job.Attempt, t *track, n *seenNode, now time.Time) {
 	j, ok := l.owns(a)
 	if !ok || j.Record.Partitions[a.Partition].Stage != job.Sealed || n.gone {

@@ -17,8 +17,8 @@ import (
 // Only a node's word frees bytes: a report that all are gone, a host report whose complete book has an attempt no more,
 // or another boot of the host. Time never does.
 
-// missingMin is how many host reports in a row must lack an attempt that owns nothing any more before its bytes count as
-// gone: a worker may have been about to book it when its fence was raised.
+// missingMin is how many host reports in a row must lack an attempt that owns nothing any more before its bytes count
+// as gone: a worker may have been about to book it when its fence was raised.
 const missingMin = 2
 
 // takeReport takes a plain report of a worker. It runs on a goroutine of the bus.

@@ -10,8 +10,8 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// assemble finishes a job all of whose partitions are verified: all are verified together, the proof is stored, and then
-// the record says that it is there. A crash in between leaves a job that is assembled again (B39).
+// assemble finishes a job all of whose partitions are verified: all are verified together, the proof is stored, and
+// then the record says that it is there. A crash in between leaves a job that is assembled again (B39).
 func (l *Leader) assemble(s *jobState, r *job.Record) {
 	if s.assembling || time.Now().Before(s.retryAt) {
 		return

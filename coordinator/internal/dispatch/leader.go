@@ -65,7 +65,8 @@ type Leader struct {
 	// deposed ends the loop: another leader has begun.
 	deposed error
 
-	// holdUntil is until when no lease ends: after a take-over, and after the ledger was away, leases are renewed first.
+	// holdUntil is until when no lease ends: after a take-over, and after the ledger was away, leases are renewed
+	// first.
 	holdUntil          time.Time
 	sweptAt, renewedAt time.Time
 	sweeping           bool

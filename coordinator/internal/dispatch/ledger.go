@@ -260,7 +260,9 @@ func (l *Leader) declarationDue(name job.Node, b *book) (*ledger.Declaration, ui
 		if b.freeing[a] || l.goneSince(b, a, n.Host) {
 			continue
 		}
-		d.Holdings = append(d.Holdings, ledger.Holding{Attempt: a, Amounts: booking.Amounts, Dead: !booking.Alive && !l.running(a)})
+		d.Holdings = append(d.Holdings, ledger.Holding{
+			Attempt: a, Amounts: booking.Amounts, Dead: !booking.Alive && !l.running(a),
+		})
 	}
 	return d, n.Host.Count
 }
@@ -288,7 +290,8 @@ func (l *Leader) tookBook(name job.Node, b *book, read *ledger.NodeBook) {
 	why := read.ClosedFor(l.books.call.Epoch)
 	b.declared, b.capacity, b.boot, b.instance = why == "", read.Capacity, read.Boot, read.Instance
 	if mismatch := read.Mismatch(); len(mismatch) > 0 {
-		l.log.Error().Str("c2.node.id", string(name)).Interface("pools", mismatch).Msg("ledger's sums are not those of its entries")
+		l.log.Error().Str("c2.node.id", string(name)).Interface("pools", mismatch).
+			Msg("ledger's sums are not those of its entries")
 	}
 	b.assets = b.assets[:0:0]
 	for _, a := range read.Assets {

@@ -11,8 +11,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// Drain lets a node, or the whole rack, finish and take nothing new, or undoes that, and tells how far it is. Asking again
-// while it drains only tells. It may be called from any goroutine, like all methods here.
+// Drain lets a node, or the whole rack, finish and take nothing new, or undoes that, and tells how far it is. Asking
+// again while it drains only tells. It may be called from any goroutine, like all methods here.
 func (l *Leader) Drain(ctx context.Context, q *wire.DrainRequest) (*wire.DrainReply, error) {
 	var names []job.Node
 	if q.Node != "" {

@@ -59,18 +59,6 @@ func (l *Leader) endTrack(a job.Attempt) {
 	}
 }
 
-// settleTracks ends the tracks of attempts that own nothing any more by the record.
-func (l *Leader) settleTracks(id job.ID) {
-	for a, t := range l.tracks {
-		if a.Job != id || !t.running {
-			continue
-		}
-		if _, ok := l.owns(a); !ok {
-			l.endTrack(a)
-		}
-	}
-}
-
 // compare orders attempts.
 func compare(a, b job.Attempt) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Fence, b.Fence))

@@ -2,13 +2,14 @@
 // who leads, in which term, and the life (epoch) of the ledger.
 //
 //	              no new revision for a lease, by the own clock; or released
-//	following ───────────────────────────────────────────────────────────────► taking over (term + 1, by compare-and-swap)
+//	following ─────────────────────────────────────────────────────────────► taking over (term + 1, by compare-and-swap)
 //	    ▲                                                                          │
 //	    └──── somebody else wrote, or no renewal for a lease, or the work ended ── leading (renews four times a lease)
 //
-// No clock is compared with another machine's: a leader counts its lease from before it sent the renewal that succeeded, a
-// follower from when it first saw a revision, so the leader has stepped down before anybody takes over. What a deposed
-// leader still had under way is refused elsewhere: by the revision of a record, by the term in the ledger.
+// No clock is compared with another machine's: a leader counts its lease from before it sent the renewal that
+// succeeded, a follower from when it first saw a revision, so the leader has stepped down before anybody takes over.
+// What a deposed leader still had under way is refused elsewhere: by the revision of a record, by the term in the
+// ledger.
 //
 // It does not know what a leader does.
 package lead

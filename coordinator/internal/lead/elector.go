@@ -76,9 +76,9 @@ func (e *Elector) Seen() (wire.Lead, bool) {
 	return e.seen, e.leading
 }
 
-// Run takes part until the context ends. Whenever this instance leads, it calls work, whose context ends with the reign;
-// work must return then. When it returns earlier, the lead is given up, and taken again no sooner than a lease later
-// (others go first). Run returns the context's error.
+// Run takes part until the context ends. Whenever this instance leads, it calls work, whose context ends with the
+// reign; work must return then. When it returns earlier, the lead is given up, and taken again no sooner than a lease
+// later (others go first). Run returns the context's error.
 func (e *Elector) Run(ctx context.Context, work func(context.Context, Reign) error) error {
 	poll := time.NewTicker(e.cfg.Lease / 4)
 	defer poll.Stop()

@@ -96,7 +96,9 @@ func (n *Node) devices(
 			out = append(out, dv)
 		}
 	}
-	slices.SortFunc(out, func(a, b scheduler.DeviceView) int { return strings.Compare(string(a.Device), string(b.Device)) })
+	slices.SortFunc(out, func(a, b scheduler.DeviceView) int {
+		return strings.Compare(string(a.Device), string(b.Device))
+	})
 	return out
 }
 

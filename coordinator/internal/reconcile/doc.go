@@ -1,7 +1,7 @@
 // Package reconcile is the table of truths of design section 2 as a pure function: what record, ledger, node's book and
-// beats say of one attempt goes in, the one repair that brings them together comes out. The leader looks at every attempt
-// that any of them knows after each take-over and then on a timer; how long a difference must last before it is repaired
-// is the leader's to decide, since each copy is behind at some moment.
+// beats say of one attempt goes in, the one repair that brings them together comes out. The leader looks at every
+// attempt that any of them knows after each take-over and then on a timer; how long a difference must last before it is
+// repaired is the leader's to decide, since each copy is behind at some moment.
 //
 //	record says   ledger   node holds or runs   repair
 //	owner         has      has                  none

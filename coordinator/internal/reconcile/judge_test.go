@@ -12,6 +12,11 @@ import (
 func TestTheTableOfTruths(t *testing.T) {
 	t.Parallel()
 	type facts = reconcile.Facts
+	const (
+		reserved, synthesizing, sealed = job.Reserved, job.Synthesizing, job.Sealed
+		proving, proved                = job.Proving, job.Proved
+		none, publish                  = reconcile.None, reconcile.Publish
+	)
 	open := func(f facts) facts {
 		f.BookOpen, f.Complete = true, true
 		return f
@@ -20,29 +25,29 @@ func TestTheTableOfTruths(t *testing.T) {
 		facts facts
 		want  reconcile.Repair
 	}{
-		"all agree":                         {open(facts{Owner: true, Stage: job.Proving, Granted: true, Held: true}), reconcile.None},
-		"B48 reserved and claimed, not out": {open(facts{Owner: true, Stage: job.Reserved, Granted: true}), reconcile.Publish},
-		"reserved and started":              {open(facts{Owner: true, Stage: job.Reserved, Granted: true, Live: true}), reconcile.None},
-		"claimed, reservation gone":         {open(facts{Owner: true, Stage: job.Reserved}), reconcile.HandBack},
-		"worker gone, lease runs":           {open(facts{Owner: true, Stage: job.Synthesizing, Granted: true}), reconcile.None},
-		"ledger forgot what runs":           {open(facts{Owner: true, Stage: job.Sealed, Held: true}), reconcile.Declare},
-		"nobody has it":                     {open(facts{Owner: true, Stage: job.Proving}), reconcile.Lose},
-		"nobody has it, but a worker":       {open(facts{Owner: true, Stage: job.Proving, Live: true}), reconcile.None},
+		"all agree":                         {open(facts{Owner: true, Stage: proving, Granted: true, Held: true}), none},
+		"B48 reserved and claimed, not out": {open(facts{Owner: true, Stage: reserved, Granted: true}), publish},
+		"reserved and started":              {open(facts{Owner: true, Stage: reserved, Granted: true, Live: true}), none},
+		"claimed, reservation gone":         {open(facts{Owner: true, Stage: reserved}), reconcile.HandBack},
+		"worker gone, lease runs":           {open(facts{Owner: true, Stage: synthesizing, Granted: true}), none},
+		"ledger forgot what runs":           {open(facts{Owner: true, Stage: sealed, Held: true}), reconcile.Declare},
+		"nobody has it":                     {open(facts{Owner: true, Stage: proving}), reconcile.Lose},
+		"nobody has it, but a worker":       {open(facts{Owner: true, Stage: proving, Live: true}), none},
 		"nobody has it, book unreadable": {
-			facts{Owner: true, Stage: job.Proving, BookOpen: true}, reconcile.None,
+			facts{Owner: true, Stage: proving, BookOpen: true}, none,
 		},
-		"result on its way, bytes back": {open(facts{Owner: true, Stage: job.Proved, Granted: true}), reconcile.Release},
-		"result on its way":             {open(facts{Owner: true, Stage: job.Proved}), reconcile.None},
-		"node gone, lease runs":         {facts{Owner: true, Stage: job.Proving, Granted: true, NodeGone: true}, reconcile.None},
-		"node gone, ledger forgot":      {facts{Owner: true, Stage: job.Proving, NodeGone: true}, reconcile.Lose},
-		"ledger not declared yet":       {facts{Owner: true, Stage: job.Reserved, Complete: true}, reconcile.None},
+		"result on its way, bytes back": {open(facts{Owner: true, Stage: proved, Granted: true}), reconcile.Release},
+		"result on its way":             {open(facts{Owner: true, Stage: proved}), none},
+		"node gone, lease runs":         {facts{Owner: true, Stage: proving, Granted: true, NodeGone: true}, none},
+		"node gone, ledger forgot":      {facts{Owner: true, Stage: proving, NodeGone: true}, reconcile.Lose},
+		"ledger not declared yet":       {facts{Owner: true, Stage: reserved, Complete: true}, none},
 		"B48 reserved without record":   {open(facts{Granted: true}), reconcile.Release},
 		"B34 stale attempt runs":        {open(facts{Granted: true, Live: true}), reconcile.Cancel},
 		"stale attempt holds bytes":     {open(facts{Granted: true, Held: true}), reconcile.Cancel},
-		"stale, book unreadable":        {facts{Granted: true, BookOpen: true}, reconcile.None},
-		"stale on a node that is gone":  {facts{Granted: true, Held: true, NodeGone: true}, reconcile.None},
-		"nothing anywhere":              {open(facts{}), reconcile.None},
-		"under way":                     {open(facts{Granted: true, UnderWay: true}), reconcile.None},
+		"stale, book unreadable":        {facts{Granted: true, BookOpen: true}, none},
+		"stale on a node that is gone":  {facts{Granted: true, Held: true, NodeGone: true}, none},
+		"nothing anywhere":              {open(facts{}), none},
+		"under way":                     {open(facts{Granted: true, UnderWay: true}), none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,9 @@ func (s *Store) PutMissingAudits(ctx context.Context, now time.Time) error {
 }
 
 // Audits gives audit records, oldest submission first: those after a job, ended since a time; at most limit.
-func (s *Store) Audits(ctx context.Context, after job.ID, since time.Time, limit int) (out []wire.Audit, more bool, err error) {
+func (s *Store) Audits(
+	ctx context.Context, after job.ID, since time.Time, limit int,
+) (out []wire.Audit, more bool, err error) {
 	keys, err := s.kv.Keys(ctx, auditPrefix)
 	if err != nil {
 		return nil, false, fmt.Errorf("list audit records: %w", err)

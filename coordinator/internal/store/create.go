@@ -81,7 +81,8 @@ func judge(holder Job, key, inputHash string) (existing bool, err error) {
 }
 
 // Create stores a new job; its slices and inputs must be stored already. Under one key, of requests at the same time
-// exactly one creates a job. The record must be new: active, nothing claimed. fault.Conflict: another input has the key.
+// exactly one creates a job. The record must be new: active, nothing claimed. fault.Conflict: another input has the
+// key.
 func (s *Store) Create(ctx context.Context, r *job.Record) (Created, error) {
 	data, err := encode(r)
 	if err != nil {
@@ -147,8 +148,8 @@ func (s *Store) createRecord(ctx context.Context, r *job.Record, data []byte) (C
 	return Created{Job: j}, nil
 }
 
-// takeKey makes the key entry name a job. It gives the entry's revision; or the job that the request stands for already;
-// or neither, when it has to be tried again.
+// takeKey makes the key entry name a job. It gives the entry's revision; or the job that the request stands for
+// already; or neither, when it has to be tried again.
 func (s *Store) takeKey(ctx context.Context, key string, r *job.Record) (revision uint64, existing *Job, err error) {
 	body, err := json.Marshal(entryBody{Version: entryVersion, Job: r.ID, InputHash: r.InputHash})
 	if err != nil {
@@ -217,8 +218,8 @@ func (s *Store) awaitRecord(ctx context.Context, entry entryBody) (Job, bool, er
 	}
 }
 
-// Confirm makes sure that a job's key is its own before anything of it starts. false: another job took the key over, and
-// the record must go (see Remove).
+// Confirm makes sure that a job's key is its own before anything of it starts. false: another job took the key over,
+// and the record must go (see Remove).
 func (s *Store) Confirm(ctx context.Context, r *job.Record) (mine bool, err error) {
 	if r.Key == "" {
 		return true, nil

@@ -17,6 +17,6 @@
 //
 // # Limits
 //
-// A record is kept below RecordBytesMax: old attempts' messages are cut first. What the bucket lost by another hand than
-// ours is remembered, up to 1024 jobs, so that a client is told so (B37).
+// A record is kept below RecordBytesMax: old attempts' messages are cut first. What the bucket lost by another hand
+// than ours is remembered, up to 1024 jobs, so that a client is told so (B37).
 package store

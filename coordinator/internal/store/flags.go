@@ -156,7 +156,9 @@ func (s *Store) SetMark(ctx context.Context, node job.Node, change func(*NodeMar
 }
 
 // replace writes a value that is made from the present one (empty when there is none).
-func (s *Store) replace(ctx context.Context, kv bus.KV, key string, change func([]byte) ([]byte, error)) (uint64, error) {
+func (s *Store) replace(
+	ctx context.Context, kv bus.KV, key string, change func([]byte) ([]byte, error),
+) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
 	for range conflictsMax {

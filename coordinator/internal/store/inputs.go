@@ -21,7 +21,8 @@ const (
 	sliceBytesMax  = 64 << 20
 )
 
-// PutInput stores a slice (wire.SliceName) or the public inputs (wire.InputsName) of a job whose record is not there yet.
+// PutInput stores a slice (wire.SliceName) or the public inputs (wire.InputsName) of a job whose record is not there
+// yet.
 func (s *Store) PutInput(ctx context.Context, name string, data []byte) (job.Object, error) {
 	return s.putObject(ctx, wire.ObjectsSlices, name, data)
 }

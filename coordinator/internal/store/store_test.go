@@ -159,7 +159,8 @@ func TestUpdateStartsAgainWhenSomebodyElseWasFaster(t *testing.T) {
 	if err != nil || same.Revision != j.Revision {
 		t.Errorf("unchanged: %v, revision %d", err, same.Revision)
 	}
-	if _, err := a.Update(t.Context(), record(t).ID, func(*job.Record) error { return nil }); fault.KindOf(err) != fault.NotFound {
+	_, err = a.Update(t.Context(), record(t).ID, func(*job.Record) error { return nil })
+	if fault.KindOf(err) != fault.NotFound {
 		t.Errorf("unknown job: %v", err)
 	}
 }

@@ -152,8 +152,8 @@ func (s *Store) sweepUploads(ctx context.Context, t job.Tenant, now time.Time) (
 	return s.sweepObjects(ctx, wire.ObjectsIn(t), now, s.cfg.InputRetention, func(string) bool { return false })
 }
 
-// wanted asks the bucket itself before something counts as without owner: the view may be behind. Names that are none of
-// a job are left alone.
+// wanted asks the bucket itself before something counts as without owner: the view may be behind. Names that are none
+// of a job are left alone.
 func (s *Store) wanted(ctx context.Context, id job.ID, by func(*job.Record) bool) bool {
 	if _, err := job.ParseID(string(id)); err != nil {
 		return true
