@@ -58,7 +58,7 @@ func encodeAsset(a *ledger.AssetEntry) string {
 	return strings.Join([]string{string(a.Class), decimal(a.Bytes), decimal(a.Users), encodeTime(a.UsedAt)}, "|")
 }
 
-// encodeBook gives the arguments of the declare script from the seventh on.
+// encodeBook gives the arguments of the declare script from the eighth on.
 func encodeBook(b *ledger.NodeBook) []any {
 	var entries, leases, assets []any
 	for i := range b.Entries {
@@ -72,9 +72,11 @@ func encodeBook(b *ledger.NodeBook) []any {
 		assets = append(assets, b.Assets[i].Key().String(), encodeAsset(&b.Assets[i]))
 	}
 	book := []any{
-		"term", decimal(b.Term), "epoch", b.Epoch, "run", b.Run, "boot", b.Boot, "instance", b.Instance,
-		"seq", decimal(b.Seq), "ops", decimal(b.Ops), "written", encodeTime(b.WrittenAt),
-		"entries", decimal(len(b.Entries)), "live", decimal(len(leases) / 2), "assets", decimal(len(b.Assets)),
+		"gate", strings.Join([]string{decimal(b.Term), b.Epoch, b.Run}, "|"),
+		"count", strings.Join([]string{
+			decimal(b.Ops), encodeTime(b.WrittenAt), decimal(len(b.Entries)), decimal(len(leases) / 2), decimal(len(b.Assets)),
+		}, "|"),
+		"boot", b.Boot, "instance", b.Instance, "seq", decimal(b.Seq),
 	}
 	for _, pool := range b.Capacity.Pools() {
 		book = append(book, "cap:"+string(pool), decimal(b.Capacity[pool]))
@@ -217,8 +219,8 @@ func (d *decoder) pairs(reply any) [][2]string {
 // stored is a dump of a book.
 type stored struct {
 	now time.Time
-	// ops is the count of operations as it is stored, "" when there is none.
-	ops   string
+	// count is that field as it is stored, "" when there is none.
+	count string
 	parts []any
 }
 
@@ -232,8 +234,8 @@ func readDump(node job.Node, reply any) (stored, error) {
 	clock, _ := parts[0].(string)
 	s := stored{now: d.time(clock), parts: parts}
 	for _, f := range d.pairs(parts[1]) {
-		if f[0] == "ops" {
-			s.ops = f[1]
+		if f[0] == "count" {
+			s.count = f[1]
 		}
 	}
 	return s, d.err
@@ -244,10 +246,10 @@ func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, 
 	var d decoder
 	parts := s.parts
 	b := &ledger.NodeBook{Node: node, Capacity: ledger.Amounts{}, Used: ledger.Amounts{}}
-	counts := map[string]int{"entries": -1, "live": -1, "assets": -1}
+	counts := []string{"0", "0", "-", "-", "-"}
 	fields := d.pairs(parts[1])
 	for _, f := range fields {
-		d.field(b, counts, f[0], f[1])
+		d.field(b, &counts, f[0], f[1])
 	}
 	if len(fields) == 0 || b.Epoch == "" {
 		return nil, d.err
@@ -260,7 +262,7 @@ func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, 
 	for _, lease := range d.pairs(parts[3]) {
 		leases[lease[0]] = d.score(lease[1])
 	}
-	damaged := len(leases) != counts["live"]
+	damaged := decimal(len(leases)) != counts[3]
 	for _, f := range d.pairs(parts[2]) {
 		e := d.entry(f[0], f[1])
 		if !e.Limbo {
@@ -280,7 +282,7 @@ func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, 
 	slices.SortFunc(b.Assets, func(x, y ledger.AssetEntry) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Pool, y.Pool))
 	})
-	damaged = damaged || len(b.Entries) != counts["entries"] || len(b.Assets) != counts["assets"]
+	damaged = damaged || decimal(len(b.Entries)) != counts[2] || decimal(len(b.Assets)) != counts[4]
 	switch {
 	case b.Run != run:
 		b.Closed = ledger.ClosedRestarted
@@ -293,27 +295,21 @@ func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, 
 }
 
 // field takes one field of the book's hash.
-func (d *decoder) field(b *ledger.NodeBook, counts map[string]int, name, value string) {
+func (d *decoder) field(b *ledger.NodeBook, counts *[]string, name, value string) {
 	kind, pool, _ := strings.Cut(name, ":")
 	switch kind {
-	case "term":
-		b.Term = d.number(value)
-	case "epoch":
-		b.Epoch = value
-	case "run":
-		b.Run = value
+	case "gate":
+		f := d.fields(value, 3)
+		b.Term, b.Epoch, b.Run = d.number(f[0]), f[1], f[2]
+	case "count":
+		*counts = d.fields(value, 5)
+		b.Ops, b.WrittenAt = d.number((*counts)[0]), d.time((*counts)[1])
 	case "boot":
 		b.Boot = value
 	case "instance":
 		b.Instance = value
 	case "seq":
 		b.Seq = d.number(value)
-	case "ops":
-		b.Ops = d.number(value)
-	case "written":
-		b.WrittenAt = d.time(value)
-	case "entries", "live", "assets":
-		counts[kind] = int(d.number(value))
 	case "cap":
 		b.Capacity[d.pool(pool)] = bytesize.Bytes(d.number(value))
 	case "used":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
@@ -28,7 +29,7 @@ func (l *Ledger) Declare(ctx context.Context, call ledger.Call, d *ledger.Declar
 		if err != nil {
 			before = nil // unreadable: the node's word is all there is
 		}
-		stamp := ledger.Stamp{Now: s.now, Run: r.run.run, Seen: max(seen, opsOf(s.ops))}
+		stamp := ledger.Stamp{Now: s.now, Run: r.run.run, Seen: max(seen, opsOf(s.count))}
 		if before != nil {
 			stamp.Seen = seen
 		}
@@ -42,7 +43,7 @@ func (l *Ledger) Declare(ctx context.Context, call ledger.Call, d *ledger.Declar
 		if err != nil {
 			return nil, l.classify("declare", err)
 		}
-		args := append([]any{s.ops, r.run.run}, encodeBook(after)...)
+		args := append([]any{s.count, r.run.run, decimal(after.Ops)}, encodeBook(after)...)
 		answer, err := l.call(ctx, opDeclare, call, d.Node, args...)
 		switch {
 		case err != nil:
@@ -56,7 +57,9 @@ func (l *Ledger) Declare(ctx context.Context, call ledger.Call, d *ledger.Declar
 	return nil, fault.New(fault.Transient, "declare %s: the book changed %d times meanwhile", d.Node, rounds)
 }
 
+// opsOf reads the count of operations in front of a count field, 0 when there is none.
 func opsOf(text string) uint64 {
+	text, _, _ = strings.Cut(text, "|")
 	n, err := strconv.ParseUint(text, 10, 53)
 	if err != nil {
 		return 0

@@ -47,8 +47,13 @@ func newLife(run, clock string) *life {
 	l := &life{run: run, scripts: map[operation]script{}}
 	for _, op := range operations() {
 		parts := []string{"local RUN = '" + run + "'", clock, read("prelude")}
-		if op == opReserve || op == opTransfer {
-			parts = append(parts, read("grant"))
+		switch op {
+		case opReserve, opTransfer:
+			parts = append(parts, read("limbo"), read("dump"), read("grant"))
+		case opExpire:
+			parts = append(parts, read("limbo"))
+		case opNode:
+			parts = append(parts, read("dump"))
 		}
 		text := strings.Join(append(parts, read(string(op))), "\n")
 		l.scripts[op] = script{text, redis.NewScript(text).Hash()}

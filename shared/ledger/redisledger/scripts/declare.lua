@@ -1,12 +1,13 @@
--- Puts a book that was made from a host's report in place of the one it was made from. ARGV 5: the count of operations
--- of that one, or nothing where there was none; 6: the life of the store it was made in. Then, each with its length in
--- front: book, entries, leases (end, attempt), assets.
+-- Puts a book that was made from a host's report in place of the one it was made from. ARGV 5: the count field of that
+-- one, or nothing where there was none; 6: the life of the store it was made in; 7: the new count of operations. Then,
+-- each with its length in front: book, entries, leases (end, attempt), assets.
 if ARGV[6] ~= RUN then return {'changed'} end
-local b = redis.call('HMGET', BOOK, 'term', 'ops')
-if b[1] and tonumber(ARGV[1]) < tonumber(b[1]) then return {'term', b[1]} end
+local b = redis.call('HMGET', BOOK, 'gate', 'count')
+local term = b[1] and string.match(b[1], '^(%d+)|')
+if term and tonumber(ARGV[1]) < tonumber(term) then return {'term', term} end
 if (b[2] or '') ~= ARGV[5] then return {'changed'} end
 redis.call('DEL', BOOK, ENTRIES, LEASES, ASSETS)
-local at = 7
+local at = 8
 for _, how in ipairs({{'HSET', BOOK}, {'HSET', ENTRIES}, {'ZADD', LEASES}, {'HSET', ASSETS}}) do
   local stop = at + tonumber(ARGV[at])
   for i = at + 1, stop, 2 do
@@ -14,4 +15,4 @@ for _, how in ipairs({{'HSET', BOOK}, {'HSET', ENTRIES}, {'ZADD', LEASES}, {'HSE
   end
   at = stop + 1
 end
-return {'ok', redis.call('HGET', BOOK, 'ops')}
+return {'ok', ARGV[7]}

@@ -1,82 +1,88 @@
 -- What reserve and transfer share. ARGV from 5: attempt, its text up to the fence, fence, amounts, assets' names; then
 -- from the place given: entries at most, assets at most, and for each asset its name, class and bytes.
-local ATTEMPT, PARTITION, FENCE, AMOUNTS, NAMES = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local ATTEMPT, PARTITION, AMOUNTS, NAMES = ARGV[5], ARGV[6], ARGV[8], ARGV[9]
 
--- again renews a reservation that is there already.
-local function again()
+-- again renews the reservation when it is what is asked for, else says how it differs.
+local function again(entry)
+  local e = parse(entry)
+  if e.state ~= 'L' then return {'limbo', ATTEMPT} end
+  if e.amounts ~= AMOUNTS or e.keys ~= NAMES then return {'other'} end
   redis.call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
   return {'ok', commit()}
 end
 
--- same compares an entry with what is asked for: nil, or the reply that says how they differ.
-local function same(entry)
-  local e = parse(entry)
-  if e.state ~= 'L' then return {'limbo', ATTEMPT} end
-  if e.amounts ~= AMOUNTS or e.keys ~= NAMES then return {'other'} end
-  return nil
-end
-
 -- grant books the attempt, in place of from's entry when there is one.
 local function grant(from, source, at)
-  if not whole() then return {'closed', 'damaged'} end
-  local older = {}
-  for _, name in ipairs(redis.call('HKEYS', ENTRIES)) do
-    if string.sub(name, 1, #PARTITION) == PARTITION then
-      if tonumber(string.sub(name, #PARTITION + 1)) > FENCE then return {'fenced'} end
+  local names, older = redis.call('HKEYS', ENTRIES), {}
+  if #names ~= entries or redis.call('ZCARD', LEASES) ~= live or redis.call('HLEN', ASSETS) ~= assets then
+    return {'closed', 'damaged'}
+  end
+  for _, name in ipairs(names) do
+    if string.find(name, PARTITION, 1, true) == 1 then
+      if tonumber(string.sub(name, #PARTITION + 1)) > tonumber(ARGV[7]) then return {'fenced'} end
       if name ~= from and redis.call('ZSCORE', LEASES, name) then older[#older + 1] = name end
     end
   end
   local wanted = (#ARGV - at - 1) / 3
   if entries >= tonumber(ARGV[at]) and not from or assets + wanted > tonumber(ARGV[at + 1]) then return {'full'} end
 
-  local need, given, keys = {}, {}, {}
+  local need, given, keys, pools, fields = {}, {}, {}, {}, {}
   each(AMOUNTS, function(pool, n) need[pool] = n end)
   if source then each(source.amounts, function(pool, n) given[pool] = n end) end
-  for i = at + 2, #ARGV, 3 do keys[#keys + 1] = ARGV[i] end
-  for pool in pairs(need) do keys[#keys + 1] = 'segments@' .. pool end
+  for i = at + 2, #ARGV, 3 do
+    keys[#keys + 1] = ARGV[i]
+    local pool = string.match(ARGV[i], '@(.+)$')
+    need[pool] = need[pool] or 0
+  end
+  for pool in pairs(need) do
+    keys[#keys + 1] = 'segments@' .. pool
+    pools[#pools + 1] = pool
+    fields[#fields + 1] = 'cap:' .. pool
+    fields[#fields + 1] = 'used:' .. pool
+  end
   load(keys)
   for i = at + 2, #ARGV, 3 do
-    local have = assetOf(ARGV[i])
+    local have = asset[ARGV[i]]
     local more = tonumber(ARGV[i + 2]) - (have and have.bytes or 0)
     local pool = string.match(ARGV[i], '@(.+)$')
-    if more > 0 then need[pool] = (need[pool] or 0) + more end
+    if more > 0 then need[pool] = need[pool] + more end
   end
+  local held = #fields > 0 and redis.call('HMGET', BOOK, unpack(fields)) or {}
   local over = {}
-  for pool, n in pairs(need) do
-    local free = tonumber(book['cap:' .. pool] or '0') - (usedOf(pool) - (given[pool] or 0))
-    local spare = assetOf('segments@' .. pool)
-    if n > math.max(0, free + (spare and spare.bytes or 0)) then return {'refused', dump(now)} end
-    over[pool] = n - free
+  for i, pool in ipairs(pools) do
+    used[pool] = tonumber(held[2 * i] or '0')
+    local free = tonumber(held[2 * i - 1] or '0') - (used[pool] - (given[pool] or 0))
+    local spare = asset['segments@' .. pool]
+    local n = need[pool]
+    if n > 0 then
+      if n > math.max(0, free + (spare and spare.bytes or 0)) then return {'refused', dump(now)} end
+      over[pool] = n - free
+    end
   end
 
   if from then remove(from, source) end
   for _, name in ipairs(older) do toLimbo(name) end
   for pool, cut in pairs(over) do
     if cut > 0 then
-      local key = 'segments@' .. pool
-      local spare = assetOf(key)
+      local spare = asset['segments@' .. pool]
       use(pool, -cut)
       spare.bytes = spare.bytes - cut
-      if spare.bytes > 0 then
-        touch(key, spare)
-      else
-        touch(key, false)
-        assets = assets - 1
-      end
+      spare.dirty, spare.gone = true, spare.bytes == 0
     end
+    use(pool, need[pool])
   end
-  for pool, n in pairs(need) do use(pool, n) end
+  local time = text(now)
   for i = at + 2, #ARGV, 3 do
-    local key, class, bytes = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
-    local a = assetOf(key)
+    local key, bytes = ARGV[i], tonumber(ARGV[i + 2])
+    local a = asset[key]
     if not a then
-      a = {class = class, bytes = bytes, users = 0}
+      a = {class = ARGV[i + 1], bytes = bytes, users = 0}
+      asset[key] = a
       assets = assets + 1
     end
-    a.bytes, a.users, a.at = math.max(a.bytes, bytes), a.users + 1, now
-    touch(key, a)
+    a.bytes, a.users, a.at, a.dirty = math.max(a.bytes, bytes), a.users + 1, time, true
   end
-  store(ATTEMPT, {state = 'L', since = text(now), limbo = '0', amounts = AMOUNTS, keys = NAMES})
+  redis.call('HSET', ENTRIES, ATTEMPT, table.concat({'L', time, '0', AMOUNTS, NAMES}, '|'))
   redis.call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
   entries, live = entries + 1, live + 1
   return {'ok', commit()}

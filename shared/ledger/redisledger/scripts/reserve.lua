@@ -2,5 +2,5 @@
 local no = open()
 if no then return no end
 local entry = redis.call('HGET', ENTRIES, ATTEMPT)
-if entry then return same(entry) or again() end
+if entry then return again(entry) end
 return grant(nil, nil, 10)

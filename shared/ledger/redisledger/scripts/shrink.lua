@@ -11,6 +11,6 @@ each(e.amounts, function(pool, n)
   if rest < n then use(pool, rest - n) end
   if rest > 0 then left[#left + 1] = pool .. '=' .. text(rest) end
 end)
-e.amounts = table.concat(left, ',')
-store(ARGV[5], e)
+e[4] = table.concat(left, ',')
+redis.call('HSET', ENTRIES, ARGV[5], table.concat(e, '|'))
 return {'ok', commit()}

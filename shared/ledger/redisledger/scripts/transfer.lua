@@ -5,10 +5,9 @@ local from = ARGV[10]
 local source = redis.call('HGET', ENTRIES, from)
 local entry = redis.call('HGET', ENTRIES, ATTEMPT)
 if entry then
-  local differs = same(entry)
-  if differs then return differs end
-  if source then return {'both'} end
-  return again()
+  local e = parse(entry)
+  if source and e.state == 'L' and e.amounts == AMOUNTS and e.keys == NAMES then return {'both'} end
+  return again(entry)
 end
 if not source then return {'missing', from} end
 source = parse(source)
