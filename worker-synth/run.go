@@ -33,7 +33,8 @@ func Run(ctx context.Context, config Config) error {
 	health.Mount(mux)
 	group := service.NewGroup(config.Service, config.Log, health)
 	w := &worker{config: config, health: health, facts: inventory.NewHost()}
-	return group.Run(ctx, service.HTTP(config.HTTP, mux, logAddress(config.Log)), service.Service{Name: "synth", Run: w.run})
+	return group.Run(ctx, service.HTTP(config.HTTP, mux, logAddress(config.Log)),
+		service.Service{Name: "synth", Run: w.run})
 }
 
 // worker is a running one.
@@ -58,9 +59,10 @@ func (w *worker) run(ctx context.Context, c *service.Control) (err error) {
 		defer func() { err = errors.Join(err, w.host.Close()) }()
 		err = w.prepare(opening)
 	}
+	stopped := opening.Err() != nil
 	cancel()
 	if err != nil {
-		if opening.Err() != nil {
+		if stopped {
 			return nil //nolint:nilerr // it was stopped before it was open
 		}
 		return err
@@ -157,7 +159,8 @@ func (w *worker) offer() error {
 		}
 		w.known = append(w.known, c)
 		w.offers = append(w.offers, wire.SynthCircuit{
-			Circuit: id, SegmentBytes: w.host.Spill.FileBytes(kind, w.synth.BodyBytes(l)), ScratchBytes: w.config.Synth.ScratchBytes,
+			Circuit: id, SegmentBytes: w.host.Spill.FileBytes(kind, w.synth.BodyBytes(l)),
+			ScratchBytes: w.config.Synth.ScratchBytes,
 		})
 	}
 	return nil
