@@ -129,7 +129,7 @@ func (c *Control) follow(signals <-chan os.Signal, done <-chan struct{}, log zer
 			if s == syscall.SIGUSR1 {
 				next = max(level, HandBack)
 			}
-			log.Info().Stringer("signal", s).Stringer("level", next).Msg("signal received")
+			log.Info().Stringer("signal", s).Stringer("stop", next).Msg("signal received")
 			c.Stop(next, s.String())
 		}
 	}
