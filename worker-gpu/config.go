@@ -31,7 +31,7 @@ type Config struct {
 	Service  service.Config      `doc:"How the program starts and ends."`
 	HTTP     service.HTTPConfig  `doc:"Health checks."`
 	Logs     telemetry.LogConfig `doc:"What is logged, and how."`
-	Simulate map[string]string   `doc:"Simulated devices, for tests only: the device's name and, as JSON, what it simulates."`
+	Simulate map[string]string   `doc:"Simulated devices, for tests only: by name, what they simulate as JSON."`
 
 	// EngineCommand starts an engine process; this program with the argument "engine" when it is empty.
 	EngineCommand []string `toml:"-"`
@@ -41,7 +41,7 @@ type Config struct {
 type ProveConfig struct {
 	Params   string                    `doc:"Folder with the proving parameters."`
 	Cache    string                    `doc:"Folder for what is derived from them; empty for the same."`
-	Devices  []string                  `doc:"Devices to drive: cpu, or the names or UUIDs of GPUs; empty for all GPUs of the host."`
+	Devices  []string                  `doc:"Devices to drive: cpu, or names or UUIDs of GPUs; empty for all GPUs."`
 	Budget   map[string]bytesize.Bytes `doc:"Device memory to use, by device; needed where the driver does not tell it."`
 	Circuits []string                  `doc:"Circuits to prove; empty for all that this build knows."`
 	Ahead    int                       `doc:"Sealed partitions held per device beside the one that it works on."`

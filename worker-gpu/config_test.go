@@ -21,7 +21,8 @@ func TestEveryKeyIsDocumentedAndTheDefaultsHold(t *testing.T) {
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{
-		"prove.params=", "prove.ahead=-1", "prove.ahead=1000", "prove.workers=-1", "prove.poll=0s", "prove.circuits=porep-3GiB",
+		"prove.params=", "prove.ahead=-1", "prove.ahead=1000", "prove.workers=-1", "prove.poll=0s",
+		"prove.circuits=porep-3GiB",
 		"engine.start_max=0s", "engine.faults_max=0", "simulate={cpu='{'}", `simulate={cpu='{"leak_percent":200}'}`,
 		`simulate={CPU='{}'}`, "gpu.interval=0s",
 	} {

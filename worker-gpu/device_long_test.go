@@ -143,7 +143,8 @@ func TestLongB11LeakOfDeviceMemoryIsSeenAndTheEngineRecycled(t *testing.T) {
 			r := newRack(t)
 			r.makeParams()
 			r.startSynth()
-			gpu := r.simulated(fmt.Sprintf(`{"memory_bytes":"1300B","job_bytes":"1000B","leak_percent":%d}`, leak), "prove.ahead=0")
+			gpu := r.simulated(
+				fmt.Sprintf(`{"memory_bytes":"1300B","job_bytes":"1000B","leak_percent":%d}`, leak), "prove.ahead=0")
 			r.ready(wire.RoleGPU)
 			first := engines(gpu)
 			for seed := range uint64(20) {

@@ -44,7 +44,9 @@ func TestB06MissingParametersAreNamedAndUsedWhenTheyCome(t *testing.T) {
 			!c.Ready && strings.Contains(c.Missing, paramsFile(r))
 	})
 	a := r.claim(r.job(1)) // a coordinator would not; it waits sealed, and no attempt is used up
-	r.wait("the segment is sealed", func() bool { return len(r.segments()) == 1 && len(r.beat(wire.RoleSynth).Running) == 0 })
+	r.wait("the segment is sealed", func() bool {
+		return len(r.segments()) == 1 && len(r.beat(wire.RoleSynth).Running) == 0
+	})
 	r.noResult()
 	r.makeParams()
 	r.wantProof(r.result(), a, 1)
@@ -97,7 +99,8 @@ func TestB26EngineKilledInMidProof(t *testing.T) {
 		signal syscall.Signal
 		want   string
 	}{
-		{syscall.SIGKILL, "signal: killed"}, {syscall.SIGABRT, "SIGABRT"}, {syscall.SIGSEGV, "SIGSEGV"}, {syscall.SIGBUS, "SIGBUS"},
+		{syscall.SIGKILL, "signal: killed"}, {syscall.SIGABRT, "SIGABRT"}, {syscall.SIGSEGV, "SIGSEGV"},
+		{syscall.SIGBUS, "SIGBUS"},
 	} {
 		t.Run(s.signal.String(), func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +166,8 @@ func TestB22BothDevicesAreUsed(t *testing.T) {
 	for range uuids {
 		result := r.result()
 		if result.Outcome != job.OutcomeOK || result.DeviceUUID != uuids[result.Attempt] { // B21: by identity
-			t.Errorf("result %s of %s on %s, want %s", faultText(result), result.Attempt, result.DeviceUUID, uuids[result.Attempt])
+			t.Errorf("result %s of %s on %s, want %s",
+				faultText(result), result.Attempt, result.DeviceUUID, uuids[result.Attempt])
 		}
 	}
 	r.clean()

@@ -163,7 +163,7 @@ func TestB86ReaderWaitsForTheSeal(t *testing.T) {
 	r.ready(wire.RoleSynth)
 	r.ready(wire.RoleGPU)
 	a := r.claim(r.job(1))
-	r.wait("the writer is held before the mark", func() bool { _, ok := hook.ReachedBy(r.hooks, "handoff.before-seal#1"); return ok })
+	r.wait("the writer is held before the mark", func() bool { return r.reached("handoff.before-seal#1") })
 	early, err := wire.Encode(&wire.ProveTask{
 		Attempt: a, Node: node, Device: device, Circuit: "toy", Segment: handoff.Name(a), Handoff: wire.HandoffSHM,
 	})

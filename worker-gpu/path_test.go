@@ -24,7 +24,8 @@ func TestPartitionGoesItsWholePath(t *testing.T) {
 		a := r.claim(r.job(seed))
 		result := r.result()
 		r.wantProof(result, a, seed)
-		if result.Handoff != wire.HandoffSHM || result.ParamsDigest == "" || result.Seconds["synthesis"] <= 0 || result.Seconds["msm_h"] <= 0 {
+		if result.Handoff != wire.HandoffSHM || result.ParamsDigest == "" ||
+			result.Seconds["synthesis"] <= 0 || result.Seconds["msm_h"] <= 0 {
 			t.Errorf("result %+v", result)
 		}
 	}

@@ -33,9 +33,8 @@ import (
 
 // programs are the two workers, built once for all tests.
 var programs struct { //nolint:gochecknoglobals // filled by TestMain
-	folder string
-	gpu    string
-	synth  string
+	gpu   string
+	synth string
 }
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -47,7 +46,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	programs.folder, programs.gpu, programs.synth = folder, filepath.Join(folder, "worker-gpu"), filepath.Join(folder, "worker-synth")
+	programs.gpu, programs.synth = filepath.Join(folder, "worker-gpu"), filepath.Join(folder, "worker-synth")
 	for path, pkg := range map[string]string{
 		programs.gpu: "./cmd/worker-gpu", programs.synth: "../worker-synth/cmd/worker-synth",
 	} {
@@ -124,7 +123,8 @@ func (r *rack) setup() {
 	}
 	err := r.bus.Setup(r.t.Context(), bus.Topology{
 		Streams: []bus.Stream{
-			work(wire.StreamSynth, wire.AllSynth), work(wire.StreamProve, wire.AllProve), work(wire.StreamResult, wire.AllResult),
+			work(wire.StreamSynth, wire.AllSynth), work(wire.StreamProve, wire.AllProve),
+			work(wire.StreamResult, wire.AllResult),
 			{Name: wire.StreamDLQ, Subjects: []string{wire.AllDLQ}, Retention: bus.Limits, BytesMax: bytesize.MiB},
 		},
 		Buckets: []bus.Bucket{{Name: wire.BucketJobs, BytesMax: bytesize.MiB}},
@@ -200,7 +200,8 @@ func (r *rack) start(program string, settings ...string) *process {
 	args := []string{}
 	for _, s := range append([]string{
 		"node=" + string(node), "spill.path=" + r.spill, "spill.sweep_every=1s", "nats.urls=" + r.server.URL(),
-		"nats.reconnect_max=200ms", "nats.pull_wait=500ms", "worker.heartbeat=200ms", "worker.ack_wait=3s", "worker.keep_every=500ms",
+		"nats.reconnect_max=200ms", "nats.pull_wait=500ms", "worker.heartbeat=200ms", "worker.ack_wait=3s",
+		"worker.keep_every=500ms",
 		"worker.retry_max=500ms", "worker.settle_max=1s", "logs.level=debug", "http.listen=",
 	}, settings...) {
 		args = append(args, "--set", s)
@@ -400,7 +401,8 @@ func (r *rack) wantProof(result wire.Result, a job.Attempt, seed uint64) {
 		r.t.Fatalf("result of %s: %s %+v, want success of %s", result.Attempt, result.Outcome, result.Fault, a)
 	}
 	if r.key == nil {
-		key, err := srs.OpenKey(r.t.Context(), filepath.Join(r.params, toy.Circuit().ParamsName()+srs.KeyExtension), 0, srs.Options{})
+		path := filepath.Join(r.params, toy.Circuit().ParamsName()+srs.KeyExtension)
+		key, err := srs.OpenKey(r.t.Context(), path, 0, srs.Options{})
 		if err != nil {
 			r.t.Fatal(err)
 		}

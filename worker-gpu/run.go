@@ -155,6 +155,7 @@ func (w *worker) complete(d *prove.Config, cpus inventory.CPUs, count int) {
 		command = engine.DefaultCommand()
 	}
 	d.Params, d.PollEvery, d.SealWait, d.Log = c.Prove.Params, c.Prove.Poll, c.Spill.SealWait, c.Log
+	d.TickEvery = max(time.Millisecond, c.Worker.Heartbeat/2)
 	d.PauseMin, d.PauseMax, d.FaultsMax = c.Engine.PauseMin, c.Engine.PauseMax, c.Engine.FaultsMax
 	setup := d.Engine.Setup
 	setup.Name, setup.UUID, setup.Params, setup.Cache = string(d.Device), d.UUID, c.Prove.Params, c.Prove.Cache

@@ -30,7 +30,7 @@ type SynthConfig struct {
 	Workers      int            `doc:"Cores for each of them; 0 shares all cores among the slots."`
 	ScratchBytes bytesize.Bytes `doc:"Memory that each synthesis takes beside its segment, as it is booked."`
 	Circuits     []string       `doc:"Circuits that this worker takes; empty for all that it knows."`
-	Check        bool           `doc:"Compute every constraint of each partition again by plain arithmetic before it is sealed; a hundred times as slow."`
+	Check        bool           `doc:"Check every constraint by plain arithmetic before the seal; very slow."`
 	PadBytes     bytesize.Bytes `doc:"Bytes added to every segment, for tests with small circuits."`
 }
 

@@ -67,8 +67,9 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	b.bus.setFence(id, 1)
 	config, log := attempt.DefaultConfig(), zerolog.Nop()
 	b.worker = &attempt.Worker{
-		Config: config, Bus: b.bus, Fences: attempt.NewFences(fakeKV{bus: b.bus}, time.Second), Board: attempt.NewBoard(func() {}),
-		Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}), Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node,
+		Config: config, Bus: b.bus, Fences: attempt.NewFences(fakeKV{bus: b.bus}, time.Second),
+		Board: attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
+		Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node,
 		Build: "test", Log: log,
 	}
 	go func() {
@@ -299,8 +300,8 @@ func TestB54OneMessagePerFreeSlot(t *testing.T) {
 		var all []*fakeDelivery
 		for partition := range 5 {
 			b.bus.setFence(id, 1)
-			all = append(all, b.put(job.Attempt{Job: job.ID("01890a5d-ac96-774b-bcce-b302099a805" + string(rune('0'+partition))), Fence: 1}))
-			b.bus.setFence(all0(partition), 1)
+			all = append(all, b.put(job.Attempt{Job: numbered(partition), Fence: 1}))
+			b.bus.setFence(numbered(partition), 1)
 		}
 		synctest.Wait()
 		if got, waiting := b.works.Load(), len(b.bus.waiting); got != 2 || waiting != 3 {
@@ -320,7 +321,7 @@ func TestB54OneMessagePerFreeSlot(t *testing.T) {
 	})
 }
 
-func all0(partition int) job.ID {
+func numbered(partition int) job.ID {
 	return job.ID("01890a5d-ac96-774b-bcce-b302099a805" + string(rune('0'+partition)))
 }
 
@@ -536,7 +537,8 @@ func TestKeptResultsAreSentByTheNextProcess(t *testing.T) {
 	b.setAway(true)
 	ctx, end := context.WithCancel(t.Context())
 	first := attempt.NewOutbox(ctx, b, config, folder, zerolog.Nop())
-	result := wire.Result{Attempt: try(1), Node: node, Device: "d1", Outcome: job.OutcomeOK, Proof: make([]byte, wire.ProofBytes)}
+	result := *okResult()
+	result.Attempt, result.Node, result.Device = try(1), node, "d1"
 	data, err := wire.Encode(&result)
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,9 @@ type Run struct {
 
 // claim puts an attempt on the board. When it is there already the delivery joins it and known is true; so it is when
 // the attempt has ended here, with a nil run.
-func (b *Board) claim(a job.Attempt, stage job.Stage, d bus.Delivery, cancel context.CancelCauseFunc) (r *Run, known bool) {
+func (b *Board) claim(
+	a job.Attempt, stage job.Stage, d bus.Delivery, cancel context.CancelCauseFunc,
+) (r *Run, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r, ok := b.running[a]; ok {

@@ -10,18 +10,19 @@ import (
 // Config tunes the loop.
 type Config struct {
 	AckWait   time.Duration `doc:"How long a message may go without a mark before another worker gets it."`
-	KeepEvery time.Duration `doc:"How often a message is marked as in progress while its work advances; less than half of the queue's ack wait."`
+	KeepEvery time.Duration `doc:"How often the message of advancing work is marked; at most half of ack_wait."`
 	StallMax  time.Duration `doc:"How long work may show no progress before the attempt is given up."`
 	RetryMin  time.Duration `doc:"First pause before something that failed at the bus is tried again; it doubles."`
 	RetryMax  time.Duration `doc:"Longest pause before something that failed at the bus is tried again."`
-	SettleMax time.Duration `doc:"How long an attempt waits for its outcome to be stored before its memory is freed; the outcome is kept and sent later."`
+	SettleMax time.Duration `doc:"How long an outcome may take to be stored before memory is freed all the same."`
 	Heartbeat time.Duration `doc:"How often the worker says that it lives."`
 }
 
 // DefaultConfig fits an ack wait of 30 s and a lease of 15 s.
 func DefaultConfig() Config {
 	return Config{
-		AckWait: 30 * time.Second, KeepEvery: 10 * time.Second, StallMax: 2 * time.Minute, RetryMin: 100 * time.Millisecond, RetryMax: 5 * time.Second,
+		AckWait: 30 * time.Second, KeepEvery: 10 * time.Second, StallMax: 2 * time.Minute,
+		RetryMin: 100 * time.Millisecond, RetryMax: 5 * time.Second,
 		SettleMax: 5 * time.Second, Heartbeat: 5 * time.Second,
 	}
 }
@@ -33,7 +34,8 @@ func (c *Config) Validate() error {
 		key   string
 		value time.Duration
 	}{
-		{"ack_wait", c.AckWait}, {"keep_every", c.KeepEvery}, {"stall_max", c.StallMax}, {"retry_min", c.RetryMin}, {"retry_max", c.RetryMax},
+		{"ack_wait", c.AckWait}, {"keep_every", c.KeepEvery}, {"stall_max", c.StallMax}, {"retry_min", c.RetryMin},
+		{"retry_max", c.RetryMax},
 		{"settle_max", c.SettleMax}, {"heartbeat", c.Heartbeat},
 	} {
 		if d.value <= 0 {
@@ -41,17 +43,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.KeepEvery > c.AckWait/2 {
-		errs = append(errs, fault.New(fault.Invalid, "keep_every: %s is more than half of ack_wait %s", c.KeepEvery, c.AckWait))
+		errs = append(errs, fault.New(fault.Invalid,
+			"keep_every: %s is more than half of ack_wait %s", c.KeepEvery, c.AckWait))
 	}
 	return errors.Join(errs...)
-}
-
-// Scaled is the configuration with all times multiplied, for tests.
-func (c Config) Scaled(factor float64) Config {
-	for _, d := range []*time.Duration{
-		&c.AckWait, &c.KeepEvery, &c.StallMax, &c.RetryMin, &c.RetryMax, &c.SettleMax, &c.Heartbeat,
-	} {
-		*d = max(time.Millisecond, time.Duration(float64(*d)*factor))
-	}
-	return c
 }

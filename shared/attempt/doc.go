@@ -1,5 +1,5 @@
-// Package attempt is the loop that both kinds of workers run: fetch a task, claim it, work while showing progress, settle
-// the one outcome, acknowledge. What the work is, the role says.
+// Package attempt is the loop that both kinds of workers run: fetch a task, claim it, work while showing progress,
+// settle the one outcome, acknowledge. What the work is, the role says.
 //
 //	Fetch ─► decode ─► known? ─► fence ─► Work ──────────► settled ─► acknowledged
 //	            │         │        │        │ error: Judge ─► Result (failed, handed back)
@@ -7,15 +7,17 @@
 //	            │         └ running or settled here: the delivery joins that run, nothing is done twice
 //	            └ not a task: terminated, its bytes go to the dead letters; it is never tried again
 //
-// A delivery is not ownership: the fence in the job's record is, and it is compared before the work starts and wherever the
-// role asks. When the record cannot be asked, a running attempt goes on with the fence it knows; one that has not begun waits.
+// A delivery is not ownership: the fence in the job's record is, and it is compared before the work starts and
+// wherever the role asks. When the record cannot be asked, a running attempt goes on with the fence it knows; one
+// that has not begun waits.
 //
-// While work runs, the delivery is kept by in-progress marks, sent only when the run's progress counter advanced. A run
-// whose counter stands still for Config.StallMax is given up. Outcomes and acknowledgements that cannot be sent are kept
-// and sent when the bus is back; their message ids make that harmless.
+// While work runs, the delivery is kept by in-progress marks, sent only when the run's progress counter advanced. A
+// run whose counter stands still for Config.StallMax is given up. Outcomes and acknowledgements that cannot be sent
+// are kept and sent when the bus is back; their message ids make that harmless.
 //
-// [Judge] holds the one switch over fault.Kind that decides what becomes of an attempt. The package owns the truth about
-// what this process works on (the Board), nothing else; it never touches the ledger or a record.
+// [Judge] holds the one switch over fault.Kind that decides what becomes of an attempt. The package owns the truth
+// about what this process works on (the Board), nothing else; it never touches the ledger or a record.
 //
-// Limits: Config.Slots runs at once; as many outcomes kept as there are slots; the last [settledMax] attempts remembered.
+// Limits: Config.Slots runs at once; as many outcomes kept as there are slots; the last [settledMax] attempts
+// remembered.
 package attempt

@@ -32,8 +32,8 @@ type letter struct {
 
 func (o *Outbox) path(id string) string { return filepath.Join(o.folder, id+letterSuffix) }
 
-// keep puts a copy of a message into the folder. Without it the message is lost if the process ends before the bus is back,
-// and the work is done again: that is no error of the attempt.
+// keep puts a copy of a message into the folder. Without it the message is lost if the process ends before the bus is
+// back, and the work is done again: that is no error of the attempt.
 func (o *Outbox) keep(m bus.Message) {
 	if o.folder == "" {
 		return
@@ -75,8 +75,8 @@ func (o *Outbox) forget(id string) {
 	}
 }
 
-// Resume sends the results that earlier processes of the node could not send, and has the board remember their attempts:
-// their tasks are not worked on again. Files that are no results of the node are left alone.
+// Resume sends the results that earlier processes of the node could not send, and has the board remember their
+// attempts: their tasks are not worked on again. Files that are no results of the node are left alone.
 func (o *Outbox) Resume(node job.Node, board *Board) error {
 	if o.folder == "" {
 		return nil
@@ -122,7 +122,8 @@ func (o *Outbox) read(e fs.DirEntry, node job.Node) (m bus.Message, result wire.
 	if err := wire.Decode(l.Data, &result); err != nil {
 		return m, result, err
 	}
-	if result.Node != node || l.Subject != wire.ResultSubject(node) || l.ID != result.ID() || e.Name() != l.ID+letterSuffix {
+	if result.Node != node || l.Subject != wire.ResultSubject(node) || l.ID != result.ID() ||
+		e.Name() != l.ID+letterSuffix {
 		return m, result, fault.New(fault.Corrupt, "result %s of node %s for %s", l.ID, result.Node, l.Subject)
 	}
 	return bus.Message{Subject: l.Subject, ID: l.ID, Header: l.Header, Data: l.Data}, result, nil

@@ -106,7 +106,8 @@ func (l *loop) fetchAll(ctx, fetching context.Context) error {
 		if kind := fault.KindOf(err); kind == fault.Invalid || kind == fault.Conflict {
 			return fmt.Errorf("open queue %s: %w", l.source.Consumer.Subject, err)
 		}
-		l.Log.Warn().Err(err).Str("subject", l.source.Consumer.Subject).Dur("pause", pause).Msg("queue is not to be had, trying again")
+		l.Log.Warn().Err(err).Str("subject", l.source.Consumer.Subject).Dur("pause", pause).
+			Msg("queue is not to be had, trying again")
 		if sleep(fetching, pause) != nil {
 			return nil
 		}
@@ -224,7 +225,8 @@ const rawKind = "message"
 // refuse ends a message that cannot be worked on: once, for good, with its bytes kept for people (B01).
 func (l *loop) refuse(d bus.Delivery, err error) {
 	m := d.Message()
-	l.Log.Error().Err(err).Str("subject", m.Subject).Int("bytes", len(m.Data)).Msg("message is no task, it is not tried again")
+	l.Log.Error().Err(err).Str("subject", m.Subject).Int("bytes", len(m.Data)).
+		Msg("message is no task, it is not tried again")
 	ctx, cancel := context.WithTimeout(l.Outbox.life, tryMax)
 	defer cancel()
 	letter := bus.Message{

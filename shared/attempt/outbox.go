@@ -10,8 +10,8 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 )
 
-// Outbox sends what must not be lost: it tries until the stream has it, however long the bus is away. What is not sent yet
-// is also kept in a folder, for the next process if this one ends first.
+// Outbox sends what must not be lost: it tries until the stream has it, however long the bus is away. What is not
+// sent yet is also kept in a folder, for the next process if this one ends first.
 type Outbox struct {
 	bus    bus.Bus
 	config Config

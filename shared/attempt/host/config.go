@@ -19,7 +19,7 @@ import (
 
 // Config is what both worker programs can be told.
 type Config struct {
-	Node   string         `doc:"Name of this host: 1 to 32 lower-case letters, digits and inner hyphens. All workers of a host use the same."`
+	Node   string         `doc:"Name of this host: 1 to 32 of a-z, 0-9, inner hyphens; the same for all its workers."`
 	Spill  SpillConfig    `doc:"Where synthesized partitions lie until they are proved."`
 	Memory MemoryConfig   `doc:"How much memory the rack may use on this host. All workers of a host use the same."`
 	Worker attempt.Config `doc:"Times of the work loop."`
@@ -37,7 +37,7 @@ type Config struct {
 type SpillConfig struct {
 	Path       string        `doc:"Spill folder, on a tmpfs such as /dev/shm. All workers of a host use the same."`
 	DiskPath   string        `doc:"Spill folder on a disk, used when the first has no room; none when empty."`
-	Group      int           `doc:"Number of the group whose members share the folder (files 0640); -1 is none (files 0600)."`
+	Group      int           `doc:"Number of the group that shares the folder (files 0640); -1 is none (0600)."`
 	SealWait   time.Duration `doc:"How long a GPU worker waits for a segment to be complete."`
 	PoolIdle   time.Duration `doc:"How long a free segment is kept for reuse."`
 	SweepEvery time.Duration `doc:"How often leftovers are looked for."`

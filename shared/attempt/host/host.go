@@ -70,7 +70,8 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	h.kill = kill
 	h.Worker = attempt.Worker{
-		Config: config.Worker, Bus: b, Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke), Notes: attempt.NewGate(h.Poke),
+		Config: config.Worker, Bus: b,
+		Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke), Notes: attempt.NewGate(h.Poke),
 		Outbox: attempt.NewOutbox(life, b, config.Worker, filepath.Join(config.Spill.Path, outboxFolder), config.Log),
 		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log,
 	}
@@ -116,8 +117,8 @@ func (h *Host) Poke() {
 	}
 }
 
-// Run beats, obeys orders and serves until serve returns and all outcomes are sent. describe completes beats; other gets
-// the orders that are not about attempts and draining.
+// Run beats, obeys orders and serves until serve returns and all outcomes are sent. describe completes beats; other
+// gets the orders that are not about attempts and draining.
 func (h *Host) Run(
 	ctx context.Context, c *service.Control, describe func(*wire.Beat), other func(*wire.Control),
 	serve func(context.Context) error,

@@ -57,7 +57,8 @@ func (p *Program) Main(args []string, environ []string, out, errs io.Writer) int
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.Usage = func() {
-		fmt.Fprintf(errs, "usage: %s [flags]\n       %s [flags] config print|example\n", p.Name, p.Name) //nolint:errcheck // nobody else to tell
+		//nolint:errcheck // nobody else to tell
+		fmt.Fprintf(errs, "usage: %s [flags]\n       %s [flags] config print|example\n", p.Name, p.Name)
 		flags.PrintDefaults()
 	}
 	sources := config.Sources{Environ: environ}

@@ -1,5 +1,3 @@
-// Command worker-gpu is the GPU worker (package workergpu). Started with the argument "engine" it drives one device for
-// the worker that started it.
 package main
 
 import (
@@ -24,7 +22,8 @@ func main() {
 		Logs: func() telemetry.LogConfig { return config.Logs },
 		Set:  func(log zerolog.Logger, build string) { config.Log, config.Build = log, build },
 		Flags: func(flags *flag.FlagSet, assign func(string)) {
-			flags.Func("device", "devices to drive, separated by commas: cpu, or names or UUIDs of GPUs", func(names string) error {
+			const usage = "devices to drive, separated by commas: cpu, or names or UUIDs of GPUs"
+			flags.Func("device", usage, func(names string) error {
 				assign("prove.devices=" + names)
 				return nil
 			})

@@ -76,8 +76,8 @@ func (squares) PublicInputs() []fr.Element {
 	return []fr.Element{x}
 }
 
-// canary proves a known answer on the device: a computation whose result the processor has, under parameters made for it.
-// A device that cannot do that gets no work.
+// canary proves a known answer on the device: a computation whose result the processor has, under parameters made for
+// it. A device that cannot do that gets no work.
 func (s *server) canary(ctx context.Context) (err error) {
 	folder, err := os.MkdirTemp("", "proofrack-canary-")
 	if err != nil {
@@ -129,7 +129,8 @@ func (s *server) canary(ctx context.Context) (err error) {
 }
 
 func canaryParams(ctx context.Context, folder string) (prover.Params, error) {
-	files, err := generate.ToFolder(ctx, folder, squares{}, generate.FromSeed("canary", squares{}.ID()), generate.Options{})
+	scalars := generate.FromSeed("canary", squares{}.ID())
+	files, err := generate.ToFolder(ctx, folder, squares{}, scalars, generate.Options{})
 	if err != nil {
 		return prover.Params{}, err
 	}

@@ -11,6 +11,6 @@
 // travels with the frame that names it. Both sides are of one build (the worker starts itself again), so there is no
 // negotiation. The engine owns what is on its device and what it mapped; it knows nothing of jobs, fences or the bus.
 //
-// Progress is counted by the engine: stages begun and processor time used. It is sent every second and at each stage, so
-// a frozen process shows none; a stage that never ends is bounded by the worker's clock (Config.StageMax).
+// Progress is counted by the engine: stages begun and processor time used. It is sent every second and at each stage,
+// so a frozen process shows none; a stage that never ends is bounded by the worker's clock (Config.StageMax).
 package engine

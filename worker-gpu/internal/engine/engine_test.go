@@ -39,7 +39,8 @@ func params(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	c := toy.Circuit()
-	if _, err := generate.ToFolder(t.Context(), folder, c, generate.FromSeed("t", c.ID()), generate.Options{}); err != nil {
+	_, err := generate.ToFolder(t.Context(), folder, c, generate.FromSeed("t", c.ID()), generate.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -81,7 +82,8 @@ func sealed(t *testing.T, seed uint64) (*os.File, engine.Work) {
 		t.Fatal(err)
 	}
 	a := job.Attempt{Job: id, Partition: 3, Fence: 1}
-	draft, err := spill.Create(t.Context(), handoff.Spec{Attempt: a, Circuit: "toy", Bytes: bytesize.Bytes(layout.Bytes())})
+	spec := handoff.Spec{Attempt: a, Circuit: "toy", Bytes: bytesize.Bytes(layout.Bytes())}
+	draft, err := spill.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}

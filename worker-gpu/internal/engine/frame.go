@@ -58,7 +58,8 @@ func (c *conn) send(body any, file *os.File) error {
 	if len(data) > FrameBytesMax {
 		return fault.New(fault.Internal, "engine frame of %d bytes is over the limit of %d", len(data), FrameBytesMax)
 	}
-	frame := append(binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeadBytes+len(data)), uint32(len(data))), data...)
+	frame := make([]byte, 0, frameHeadBytes+len(data))
+	frame = append(binary.LittleEndian.AppendUint32(frame, uint32(len(data))), data...)
 	var rights []byte
 	if file != nil {
 		rights = unix.UnixRights(int(file.Fd()))

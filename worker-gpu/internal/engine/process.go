@@ -96,8 +96,9 @@ type Engine struct {
 // Spawn starts an engine and waits until it is ready. Errors are of kind fault.Device, or the context's.
 func Spawn(ctx context.Context, config Config) (*Engine, error) {
 	e := &Engine{
-		config: config, words: &lastWords{}, gone: make(chan struct{}), silent: make(chan struct{}), waiting: map[uint64]chan answer{},
-		moved: time.Now(), staged: time.Now(),
+		config: config, words: &lastWords{}, gone: make(chan struct{}), silent: make(chan struct{}),
+		waiting: map[uint64]chan answer{},
+		moved:   time.Now(), staged: time.Now(),
 	}
 	mine, theirs, err := socketPair()
 	if err != nil {

@@ -32,6 +32,8 @@ type Config struct {
 	SealWait time.Duration
 	// PollEvery is how often parameters that were missing are looked for.
 	PollEvery time.Duration
+	// TickEvery is how often a device that lives counts as progress for what waits for it.
+	TickEvery time.Duration
 	// PauseMin is the pause after the first fault; it doubles with each further one up to PauseMax.
 	PauseMin, PauseMax time.Duration
 	// FaultsMax is how many faults in a row make the device unhealthy.

@@ -166,8 +166,9 @@ func (d *Device) engineConfig() engine.Config {
 
 // attend watches an engine that serves: its end, its parameters, its memory.
 func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
-	ticker := time.NewTicker(d.config.PollEvery)
+	ticker, alive := time.NewTicker(d.config.PollEvery), time.NewTicker(d.config.TickEvery)
 	defer ticker.Stop()
+	defer alive.Stop()
 	for {
 		d.mu.Lock()
 		changed, recycle := d.changed, d.recycle
@@ -185,8 +186,9 @@ func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
 		case <-e.Gone():
 			return e.Crash()
 		case <-changed:
-		case <-ticker.C:
+		case <-alive.C:
 			d.ticks.Add(1)
+		case <-ticker.C:
 			d.look(ctx, e)
 		}
 	}
@@ -272,8 +274,8 @@ func prepareKey(data []byte) (*groth16.PreparedKey, error) {
 	return groth16.Prepare(key)
 }
 
-// serving waits for an engine that can prove a circuit. Errors: kind Exhausted when there can be none now (the attempt is
-// handed back), the context's.
+// serving waits for an engine that can prove a circuit. Errors: kind Exhausted when there can be none now (the
+// attempt is handed back), the context's.
 func (d *Device) serving(ctx context.Context, id string) (*engine.Engine, *circuitState, error) {
 	for {
 		d.mu.Lock()
@@ -317,8 +319,8 @@ func (d *Device) refusal(e *engine.Engine, s *circuitState, id string) error {
 	return nil
 }
 
-// activate counts a proof that is about to be started, unless the engine is not, or soon no more, the device's. deactivate
-// must follow.
+// activate counts a proof that is about to be started, unless the engine is not, or soon no more, the device's.
+// deactivate must follow.
 func (d *Device) activate(e *engine.Engine) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

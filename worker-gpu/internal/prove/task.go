@@ -43,7 +43,8 @@ func (d *Device) Decode(data []byte) (attempt.Task, error) {
 		return nil, err
 	}
 	if t.Device != d.config.Device {
-		return nil, fault.New(fault.Invalid, "attempt %s is for device %s, this is %s", t.Attempt(), t.Device, d.config.Device)
+		return nil, fault.New(fault.Invalid, "attempt %s is for device %s, this is %s",
+			t.Attempt(), t.Device, d.config.Device)
 	}
 	return t, nil
 }
@@ -67,7 +68,8 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 		return fault.New(fault.Exhausted, "segment of attempt %s lies on %s, this worker has no spill folder there",
 			r.Attempt(), t.Handoff)
 	}
-	segment, err := h.Spill.Open(ctx, handoff.Want{Attempt: r.Attempt(), Circuit: t.Circuit, Kind: handoff.Kind(t.Handoff)})
+	segment, err := h.Spill.Open(ctx,
+		handoff.Want{Attempt: r.Attempt(), Circuit: t.Circuit, Kind: handoff.Kind(t.Handoff)})
 	if err != nil {
 		return err
 	}
@@ -250,8 +252,8 @@ func (d *Device) judge(err error) error {
 	return err
 }
 
-// verify compares a proof with the inputs of the segment that it is of: the engine said so, but bytes may have changed on
-// the way (invariant 4).
+// verify compares a proof with the inputs of the segment that it is of: the engine said so, but bytes may have
+// changed on the way (invariant 4).
 func verify(key *groth16.PreparedKey, segment *handoff.Segment, data []byte) error {
 	s, err := compact.Open(segment.Memory())
 	if err != nil {

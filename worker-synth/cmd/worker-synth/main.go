@@ -1,4 +1,3 @@
-// Command worker-synth is the synthesis worker (package workersynth).
 package main
 
 import (

@@ -16,7 +16,9 @@ import (
 func (m *making) rebook(ctx context.Context, kind handoff.Kind) error {
 	memory := m.spill.FileBytes(handoff.SHM, m.BodyBytes(m.layout))
 	now := m.held.Booking().Amounts
-	part := ledger.Amounts{ledger.PoolSHM: min(memory, now[ledger.PoolSHM]), ledger.PoolRAM: min(memory, now[ledger.PoolRAM])}
+	part := ledger.Amounts{
+		ledger.PoolSHM: min(memory, now[ledger.PoolSHM]), ledger.PoolRAM: min(memory, now[ledger.PoolRAM]),
+	}
 	rest, err := now.Minus(part)
 	if err != nil {
 		return fault.As(fault.Internal, err)

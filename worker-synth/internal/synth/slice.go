@@ -41,7 +41,8 @@ func (m *making) fetch(ctx context.Context, slice job.Object) ([]byte, error) {
 
 func (m *making) read(ctx context.Context, slice job.Object) (_ []byte, err error) {
 	if slice.Bytes < 0 || slice.Bytes > SliceBytesMax {
-		return nil, fault.New(fault.Invalid, "slice %s of %d bytes is over the limit of %d", slice.Name, slice.Bytes, SliceBytesMax)
+		return nil, fault.New(fault.Invalid, "slice %s of %d bytes is over the limit of %d",
+			slice.Name, slice.Bytes, SliceBytesMax)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sliceTryMax)
 	defer cancel()
@@ -55,7 +56,8 @@ func (m *making) read(ctx context.Context, slice job.Object) (_ []byte, err erro
 		return nil, fmt.Errorf("read slice %s: %w", slice.Name, err)
 	}
 	if int64(len(data)) != slice.Bytes {
-		return nil, fault.New(fault.Corrupt, "slice %s has %d bytes or more, its job says %d", slice.Name, len(data), slice.Bytes)
+		return nil, fault.New(fault.Corrupt, "slice %s has %d bytes or more, its job says %d",
+			slice.Name, len(data), slice.Bytes)
 	}
 	sum := sha256.Sum256(data)
 	if got := hex.EncodeToString(sum[:]); got != slice.SHA256 {

@@ -64,8 +64,13 @@ type Synth struct {
 }
 
 // New makes one. Slices are read from the bucket, segments made in the spill folders and booked in the book.
-func New(c Config, slices bus.Objects, spill *handoff.Spill, book *agent.Book, p *hook.Points, l zerolog.Logger) *Synth {
-	return &Synth{config: c, slices: slices, spill: spill, book: book, points: p, log: l, layouts: map[string]*compact.Layout{}}
+func New(
+	c Config, slices bus.Objects, spill *handoff.Spill, book *agent.Book, points *hook.Points, log zerolog.Logger,
+) *Synth {
+	return &Synth{
+		config: c, slices: slices, spill: spill, book: book, points: points, log: log,
+		layouts: map[string]*compact.Layout{},
+	}
 }
 
 // Layout is where everything is in a circuit's segments; it is computed once.

@@ -27,11 +27,11 @@ func (p *probe) Synthesize(int, r1cs.Values) {
 	p.mu.Lock()
 	p.cpus = append(p.cpus, allowed())
 	p.mu.Unlock()
-	for {
+	for done := false; !done; { // busy, as a walk is
 		select {
 		case <-p.goOn:
-			return
-		default: // busy, as a walk is
+			done = true
+		default:
 		}
 	}
 }
@@ -52,8 +52,8 @@ func allowed() []int {
 	return cpus
 }
 
-// Each of two faked sockets has one of this machine's processors: a section is walked on the right one, and the thread is
-// given back as it was.
+// Each of two faked sockets has one of this machine's processors: a section is walked on the right one, and the
+// thread is given back as it was.
 func TestSectionsAreWalkedNextToTheirDevice(t *testing.T) {
 	t.Parallel()
 	before := allowed()

@@ -1,0 +1,2 @@
+// Command worker-synth is the synthesis worker (package workersynth).
+package main
