@@ -50,19 +50,22 @@ func (h *Host) groups(controller string) ([]group, error) {
 	return all, nil
 }
 
+// memberBytesMax bounds the path of a control group, as the kernel does.
+const memberBytesMax = 4096
+
 // foldersUp lists the folders of a control group and of all above it, as far as the mount shows them.
 func foldersUp(m mount, member string) []string {
 	// In a container the mount often shows only the container's part, while the membership is told from the host's
 	// root (no cgroup namespace), or from a root elsewhere ("/../x"). Then the mount point is all that can be seen.
 	below, inside := strings.CutPrefix(path.Clean("/"+member), strings.TrimSuffix(m.root, "/"))
-	if !inside || below != "" && below[0] != '/' || strings.HasPrefix(member, "/..") {
+	if !inside || below != "" && below[0] != '/' || strings.HasPrefix(member, "/..") || len(member) > memberBytesMax {
 		below = ""
 	}
-	top := strings.TrimPrefix(m.point, "/")
+	top := path.Clean(strings.TrimPrefix(m.point, "/")) // "." for the root folder
 	var all []string
 	for at := path.Join(top, below); ; at = path.Dir(at) {
 		all = append(all, at)
-		if at == top || len(at) <= len(top) {
+		if at == top {
 			return all
 		}
 	}

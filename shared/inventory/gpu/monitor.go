@@ -199,7 +199,8 @@ func (m *Monitor) apply(p poll) {
 	}
 }
 
-// keyOf is what a device is remembered by: its UUID, or for one that does not tell it the device last seen at the index.
+// keyOf is what a device is remembered by: its UUID, or for one that does not tell it that of the device last seen at
+// the index.
 func (m *Monitor) keyOf(d Device) string {
 	if d.UUID != "" {
 		delete(m.devices, nameless(d.Index)) // it has told its name now
