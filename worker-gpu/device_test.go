@@ -5,11 +5,13 @@ package workergpu_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
@@ -169,6 +171,43 @@ func TestB22BothDevicesAreUsed(t *testing.T) {
 			t.Errorf("result %s of %s on %s, want %s",
 				faultText(result), result.Attempt, result.DeviceUUID, uuids[result.Attempt])
 		}
+	}
+	r.clean()
+}
+
+// What proofs of a circuit share is booked while it is kept, and goes when the coordinator says so.
+func TestEvictGivesBackWhatACircuitKeeps(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.makeParams()
+	r.startSynth()
+	gpu := r.startGPU()
+	r.ready(wire.RoleGPU)
+	a := r.claim(r.job(1))
+	r.wantProof(r.result(), a, 1)
+	names := func() (all []string) {
+		if h := r.host(); h != nil {
+			for _, asset := range h.Assets {
+				all = append(all, asset.Name)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	r.wait("the assets are booked", func() bool { return slices.Equal(names(), []string{"artifact:toy", "engine:cpu.toy"}) })
+	data, err := wire.Encode(&wire.Control{Node: node, Kind: wire.ControlEvict, Asset: "engine:cpu.toy"})
+	if err == nil {
+		err = r.bus.Send(t.Context(), bus.Message{Subject: wire.ControlSubject(node), Data: data})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.wait("no asset is left", func() bool { return len(names()) == 0 })
+	before := engines(gpu)
+	b := r.claim(r.job(2))
+	r.wantProof(r.result(), b, 2)
+	if after := engines(gpu); !slices.Equal(before, after) {
+		t.Errorf("engines %v, before %v", after, before)
 	}
 	r.clean()
 }

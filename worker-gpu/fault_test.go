@@ -182,3 +182,28 @@ func TestB86ReaderWaitsForTheSeal(t *testing.T) {
 	r.wantProof(r.result(), a, 1)
 	r.clean()
 }
+
+// B37: the job's record is deleted in mid-run: the worker releases everything and goes on.
+func TestB37RecordIsLostInMidRun(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.makeParams()
+	synth := r.startSynth("test.folder="+r.hooks, "test.hooks=pause@synth.before-seal")
+	r.startGPU()
+	r.ready(wire.RoleSynth)
+	r.ready(wire.RoleGPU)
+	id := r.job(1)
+	r.claim(id)
+	r.wait("the attempt pauses", func() bool { return r.reached("synth.before-seal#1") })
+	if err := r.kv.Delete(t.Context(), wire.JobKey(id), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.letGo("synth.before-seal#1")
+	r.clean()
+	r.noResult()
+	next := r.claim(r.job(2))
+	r.wantProof(r.result(), next, 2)
+	if !strings.Contains(synth.log.String(), "orphaned") {
+		t.Error("the log does not say that the attempt was orphaned")
+	}
+}

@@ -18,9 +18,9 @@ import (
 )
 
 // A device that takes one second per partition, and segments of half a gigabyte: the device's gap between partitions. The
-// target, 20 ms at p99, is for a quiet machine; the bound here leaves room for a crowded one.
+// target, 20 ms at p99, is for a quiet machine; on a crowded one single gaps wait for synthesis, so half of them count here.
 func TestLongDeviceGapBetweenPartitions(t *testing.T) {
-	const partitions, gapMax = 12, 100 * time.Millisecond
+	const partitions, gapMax = 12, 20 * time.Millisecond
 	r := newRack(t)
 	r.makeParams()
 	r.startSynth("synth.slots=1", "synth.pad_bytes=512MiB")
@@ -34,7 +34,16 @@ func TestLongDeviceGapBetweenPartitions(t *testing.T) {
 		})
 		claimed++
 	}
-	for range 4 { // what the scheduler keeps ahead
+	const ahead = 4 // what the scheduler keeps
+	for range ahead {
+		claim()
+	}
+	for range ahead { // so that the pool has segments whose pages are not new
+		if result := r.result(); result.Outcome != job.OutcomeOK {
+			t.Fatal(faultText(result))
+		}
+	}
+	for range ahead {
 		claim()
 	}
 	var gaps []time.Duration
@@ -43,17 +52,17 @@ func TestLongDeviceGapBetweenPartitions(t *testing.T) {
 		if result.Outcome != job.OutcomeOK {
 			t.Fatal(faultText(result))
 		}
-		if claimed < partitions {
+		if claimed < ahead+partitions {
 			claim()
 		}
-		if i > 2 { // the first ones wait for segments whose pages are new
+		if i > 0 { // before the first the device had nothing to do
 			gaps = append(gaps, time.Duration(result.Seconds["device_idle"]*float64(time.Second)))
 		}
 	}
 	slices.Sort(gaps)
 	t.Logf("gaps %v", gaps)
-	if worst := gaps[len(gaps)-1]; worst > gapMax {
-		t.Errorf("worst gap %s, want at most %s", worst, gapMax)
+	if median := gaps[len(gaps)/2]; median > gapMax {
+		t.Errorf("median gap %s, want at most %s", median, gapMax)
 	}
 	r.clean()
 }
