@@ -144,7 +144,10 @@ func TestB88EverybodysFolderIsRefused(t *testing.T) {
 			t.Errorf("%s: %+v", mode, f)
 		}
 		err = f.Check()
-		if (err != nil) != refused || refused && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), folder)) {
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if refused && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), folder)) {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}

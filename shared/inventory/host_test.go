@@ -98,7 +98,8 @@ func TestB42MemoryIsTheLeastOfAllLimitsMinusTheMargin(t *testing.T) {
 			c.file = "/" + c.file
 		}
 		margin := least/100*5 + min(512*bytesize.MiB, least/8)
-		want := inventory.Memory{Total: 64 * gib, Available: 32 * gib, Limit: c.limit, LimitFile: c.file, Budget: least - margin}
+		want := inventory.Memory{Total: 64 * gib, Available: 32 * gib, Limit: c.limit, LimitFile: c.file,
+			Budget: least - margin}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -107,7 +108,8 @@ func TestB42MemoryIsTheLeastOfAllLimitsMinusTheMargin(t *testing.T) {
 
 func TestB42SmallContainersKeepABudget(t *testing.T) {
 	t.Parallel()
-	host := with(files{"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": unifiedMount, v2 + "memory.max": "536870912\n"})
+	host := with(files{"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": unifiedMount,
+		v2 + "memory.max": "536870912\n"})
 	for _, c := range []struct {
 		margin inventory.Margin
 		want   bytesize.Bytes
@@ -186,7 +188,8 @@ func TestTwoSockets(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 	for address, want := range map[string]int{
-		"0000:17:00.0": 1, "00000000:17:00.0": 1, "0000:B1:00.0": inventory.NUMAUnknown, "0000:aa:00.0": inventory.NUMAUnknown,
+		"0000:17:00.0": 1, "00000000:17:00.0": 1, "0000:B1:00.0": inventory.NUMAUnknown,
+		"0000:aa:00.0": inventory.NUMAUnknown,
 	} {
 		if got, err := host.PCINode(address); err != nil || got != want {
 			t.Errorf("%s at node %d, %v; want %d", address, got, err, want)

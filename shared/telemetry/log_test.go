@@ -119,7 +119,7 @@ func TestASecretShowsItselfToNobody(t *testing.T) {
 		Interface("c", map[telemetry.Secret]telemetry.Secret{secret: secret}).
 		Str("d", fmt.Sprintf("%s %v %q %x %d %+v %#v %T", secret, secret, secret, secret, secret, pair, pair, secret)).
 		Err(fmt.Errorf("login with %s", secret)).Msg("shown")
-	slog.New(slog.NewTextHandler(&out, nil)).Info("shown", "e", secret, "f", &pair)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("shown", "e", secret, "f", &pair, "g", secret.LogValue())
 	text, err := json.Marshal(pair)
 	if err != nil {
 		t.Fatal(err)

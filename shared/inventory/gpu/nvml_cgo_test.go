@@ -65,7 +65,8 @@ func TestEightH100(t *testing.T) {
 	if diff := cmp.Diff(want, got[5]); diff != "" {
 		t.Error(diff)
 	}
-	if total := got[5].Device.Memory.Total; total < 79*bytesize.GiB || total > 96*bytesize.GiB || got[0].Device.NUMANode != 0 {
+	total := got[5].Device.Memory.Total
+	if total < 79*bytesize.GiB || total > 96*bytesize.GiB || got[0].Device.NUMANode != 0 {
 		t.Errorf("%+v", got[0])
 	}
 	l.Close()
