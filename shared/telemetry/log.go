@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rs/zerolog"
@@ -97,12 +98,8 @@ func (w consoleWriter) Write(line []byte) (int, error) {
 // escape replaces control characters (but the end of the line), direction marks and separators by \u escapes.
 func escape(line []byte) []byte {
 	harmless := func(c rune) bool {
-		switch {
-		case c == utf8.RuneError, c < ' ' && c != '\n', c >= 0x7f && c < 0xa0, // C0, DEL, C1
-			c >= 0x200e && c <= 0x200f, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0xfeff:
-			return false
-		}
-		return true
+		return c == '\n' || !unicode.IsControl(c) && !unicode.Is(unicode.Bidi_Control, c) &&
+			c != utf8.RuneError && c != '\u2028' && c != '\u2029' && c != '\ufeff'
 	}
 	if bytes.IndexFunc(line, func(c rune) bool { return !harmless(c) }) < 0 {
 		return line

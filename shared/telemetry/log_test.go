@@ -53,7 +53,7 @@ func TestConsoleLines(t *testing.T) {
 
 // hostile draws texts that are full of what a terminal obeys.
 func hostile(t *rapid.T, label string) string {
-	const evil = "\x1b\x00\x07\b\r\n\t\x7f\u0080\u009b\u200e\u2028\u202e\u2066\ufeff\xff\xc3\"\\ ä日\U0001f600"
+	const evil = "\x1b\x00\x07\b\r\n\t\x7f\u0080\u009b\u061c\u200e\u2028\u202e\u2066\ufeff\xff\xc3\"\\ ä日\U0001f600"
 	return rapid.StringOf(rapid.OneOf(rapid.SampledFrom([]rune(evil)), rapid.Rune())).Draw(t, label)
 }
 
