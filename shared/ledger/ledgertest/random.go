@@ -193,7 +193,8 @@ func compare(t *rapid.T, p *pair, before *ledger.NodeBook) {
 	if err != nil {
 		return
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.NodeBook{}, "Run", "Now"), cmpopts.EquateEmpty()); diff != "" {
+	alike := cmp.Options{cmpopts.IgnoreFields(ledger.NodeBook{}, "Run", "Now"), cmpopts.EquateEmpty()}
+	if diff := cmp.Diff(want, got, alike); diff != "" {
 		t.Fatalf("the books differ (-machine +ledger):\n%s", diff)
 	}
 	if pools := got.Mismatch(); len(pools) > 0 {

@@ -1,5 +1,12 @@
 package redisledger
 
+import (
+	"strconv"
+
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+)
+
 // OpenWithClock is Open with another text of the clock's function.
 func OpenWithClock(cfg Config, clock string) (*Ledger, error) {
 	l, err := Open(cfg)
@@ -24,4 +31,30 @@ func Scripts() (map[string]string, error) {
 		texts[e.Name()] = string(text)
 	}
 	return texts, nil
+}
+
+// DecodeBook reads a dump as a script gives it.
+func DecodeBook(node job.Node, run string, dump []any) (*ledger.NodeBook, error) {
+	s, err := readDump(node, dump)
+	if err != nil {
+		return nil, err
+	}
+	return s.book(node, run, 0)
+}
+
+// Redump gives the dump of a book after a declaration wrote it.
+func Redump(b *ledger.NodeBook) []any {
+	var parts []any
+	args := encodeBook(b)
+	for len(args) > 0 {
+		n, _ := strconv.Atoi(args[0].(string))
+		parts = append(parts, args[1:1+n])
+		args = args[1+n:]
+	}
+	var leases []any // the command takes the end first, the answer gives it last
+	for ends := parts[2].([]any); len(ends) > 0; ends = ends[2:] {
+		leases = append(leases, ends[1], ends[0])
+	}
+	parts[2] = leases
+	return append([]any{encodeTime(b.Now)}, parts...)
 }
