@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +14,10 @@ import (
 
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
-	"github.com/proofrack/proofrack/shared/proof/srs"
-	"github.com/proofrack/proofrack/shared/wire"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
-	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
 )
 
 // Device is one device with its engine. Its methods may be called from several goroutines.
@@ -135,18 +132,17 @@ func (d *Device) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, c := range d.config.Circuits {
-		d.load(ctx, e, c.ID(), "")
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
 	d.change(func() {
 		d.engine, d.started, d.recycle = e, true, ""
 		d.free = e.Progress().Free
 	})
 	d.config.Log.Info().Str("device", string(d.config.Device)).Int("pid", e.PID()).Msg("engine is ready")
+	loading, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { d.keepLoaded(loading, e) })
 	err = d.attend(ctx, e)
+	stop()
+	wg.Wait()
 	d.change(func() {
 		d.base += e.Progress().Count()
 		d.engine = nil
@@ -164,10 +160,9 @@ func (d *Device) engineConfig() engine.Config {
 	return c
 }
 
-// attend watches an engine that serves: its end, its parameters, its memory.
+// attend watches an engine that serves, to its end or until it is to be replaced.
 func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
-	ticker, alive := time.NewTicker(d.config.PollEvery), time.NewTicker(d.config.TickEvery)
-	defer ticker.Stop()
+	alive := time.NewTicker(d.config.TickEvery)
 	defer alive.Stop()
 	for {
 		d.mu.Lock()
@@ -188,8 +183,6 @@ func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
 		case <-changed:
 		case <-alive.C:
 			d.ticks.Add(1)
-		case <-ticker.C:
-			d.look(ctx, e)
 		}
 	}
 }
@@ -203,77 +196,6 @@ func (d *Device) replaced(why string) error {
 	return fault.New(fault.Device, "%s", why)
 }
 
-const recycleDrift = "device memory drifts"
-
-// look tries the circuits again whose parameter files have changed.
-func (d *Device) look(ctx context.Context, e *engine.Engine) {
-	for _, c := range d.config.Circuits {
-		d.mu.Lock()
-		s := d.circuits[c.ID()]
-		var before string
-		if s != nil {
-			before = s.file
-		}
-		ready := s != nil && s.loaded != nil
-		d.mu.Unlock()
-		if ready {
-			continue
-		}
-		if now := fileState(residency.ParamsPath(d.config.Params, c)); now != before {
-			d.load(ctx, e, c.ID(), now)
-		}
-	}
-}
-
-// fileState tells states of a file and of its folder's manifest apart.
-func fileState(path string) string {
-	var b strings.Builder
-	manifest := path[:strings.LastIndexByte(path, os.PathSeparator)+1] + srs.ManifestName
-	for _, p := range []string{path, manifest} {
-		if info, err := os.Stat(p); err == nil {
-			fmt.Fprintf(&b, "%d %d;", info.Size(), info.ModTime().UnixNano())
-		} else {
-			b.WriteString("none;")
-		}
-	}
-	return b.String()
-}
-
-// load asks the engine for a circuit and notes what came of it.
-func (d *Device) load(ctx context.Context, e *engine.Engine, id, file string) {
-	if file == "" {
-		for _, c := range d.config.Circuits {
-			if c.ID() == id {
-				file = fileState(residency.ParamsPath(d.config.Params, c))
-			}
-		}
-	}
-	s := &circuitState{file: file}
-	loaded, err := e.Load(ctx, id)
-	if err == nil {
-		s.key, err = prepareKey(loaded.Key)
-	}
-	if err != nil {
-		s.err = err
-		if kind := fault.KindOf(err); kind != fault.NotFound && ctx.Err() == nil {
-			d.config.Log.Error().Err(err).Str("circuit", id).Msg("parameters cannot be used")
-		}
-	} else {
-		s.loaded = &loaded
-		d.config.Log.Info().Str("circuit", id).Str("digest", loaded.Digest).Float64("seconds", loaded.Seconds).
-			Msg("parameters are ready")
-	}
-	d.change(func() { d.circuits[id] = s })
-}
-
-func prepareKey(data []byte) (*groth16.PreparedKey, error) {
-	key, err := srs.ParseKey(data)
-	if err != nil {
-		return nil, err
-	}
-	return groth16.Prepare(key)
-}
-
 // serving waits for an engine that can prove a circuit. Errors: kind Exhausted when there can be none now (the
 // attempt is handed back), the context's.
 func (d *Device) serving(ctx context.Context, id string) (*engine.Engine, *circuitState, error) {
@@ -285,7 +207,7 @@ func (d *Device) serving(ctx context.Context, id string) (*engine.Engine, *circu
 		}
 		err := d.refusal(e, s, id)
 		d.mu.Unlock()
-		if e != nil || err != nil {
+		if err != nil || e != nil && s != nil {
 			return e, s, err
 		}
 		select {
@@ -308,9 +230,9 @@ func gone(e *engine.Engine) bool {
 // refusal is why a circuit cannot be proved for some time, nil when it can or soon will be.
 func (d *Device) refusal(e *engine.Engine, s *circuitState, id string) error {
 	switch {
-	case e != nil && s == nil:
+	case e != nil && !slices.ContainsFunc(d.config.Circuits, func(c circuit.Circuit) bool { return c.ID() == id }):
 		return fault.New(fault.Exhausted, "device %s does not prove circuit %s", d.config.Device, id)
-	case e != nil && s.loaded == nil:
+	case e != nil && s != nil && s.loaded == nil:
 		return fault.As(fault.Exhausted,
 			fmt.Errorf("device %s is not ready for circuit %s: %w", d.config.Device, id, s.err))
 	case e == nil && d.faults >= d.config.FaultsMax:
@@ -391,75 +313,4 @@ func (d *Device) progress() uint64 {
 		n += d.engine.Progress().Count()
 	}
 	return n
-}
-
-// State is what beats say of the device.
-func (d *Device) State() wire.DeviceState {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := wire.DeviceState{
-		Device: d.config.Device, UUID: d.config.UUID, Name: d.config.Name, NUMANode: d.config.NUMANode,
-		Healthy: d.engine != nil, Reason: d.reason, Pending: d.active,
-	}
-	switch {
-	case s.Reason == "" && !d.started:
-		s.Reason = "engine is starting"
-	case s.Reason == "":
-		s.Reason = d.drift
-	}
-	for _, c := range d.config.Circuits {
-		s.Circuits = append(s.Circuits, d.circuit(c.ID()))
-	}
-	return s
-}
-
-func (d *Device) circuit(id string) wire.DeviceCircuit {
-	c := wire.DeviceCircuit{Circuit: id}
-	s := d.circuits[id]
-	switch {
-	case s == nil:
-		c.Missing = "parameters are not looked at yet"
-	case s.loaded == nil:
-		c.Missing = firstLine(s.err.Error())
-	default:
-		l := s.loaded
-		c.Ready, c.ParamsDigest = true, l.Digest
-		c.ArtifactBytes, c.SharedBytes, c.PendingBytes = l.Artifact, l.Shared, l.Pending
-		c.WorkingBytes, c.DeviceBytes = l.Working, l.Device
-		if !d.config.Streamed {
-			c.SRSBytes = l.SRS
-		}
-	}
-	return c
-}
-
-// Trouble is why the device can prove nothing, "" when it can.
-func (d *Device) Trouble() string {
-	s := d.State()
-	if !s.Healthy {
-		return fmt.Sprintf("device %s: %s", s.Device, s.Reason)
-	}
-	var missing string
-	for _, c := range s.Circuits {
-		if c.Ready {
-			return ""
-		}
-		if missing == "" {
-			missing = c.Missing
-		}
-	}
-	return fmt.Sprintf("device %s: no parameters: %s", s.Device, missing)
-}
-
-// Closed is why nothing should be fetched for the device now: until its engine has started once, and while no circuit
-// has parameters. What is sealed for it waits. A device that broke down later hands back what it is given.
-func (d *Device) Closed() string {
-	d.mu.Lock()
-	started := d.started
-	d.mu.Unlock()
-	s := d.State()
-	if started && (!s.Healthy || slices.ContainsFunc(s.Circuits, func(c wire.DeviceCircuit) bool { return c.Ready })) {
-		return ""
-	}
-	return d.Trouble()
 }
