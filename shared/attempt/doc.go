@@ -13,7 +13,8 @@
 //
 // While work runs, the delivery is kept by in-progress marks, sent only when the run's progress counter advanced. A
 // run whose counter stands still for Config.StallMax is given up. Outcomes and acknowledgements that cannot be sent
-// are kept and sent when the bus is back; their message ids make that harmless.
+// are kept and sent when the bus is back; their message ids make that harmless. An outcome is also a file until the
+// stream has it, so the next process sends it when this one ends first.
 //
 // [Judge] holds the one switch over fault.Kind that decides what becomes of an attempt. The package owns the truth
 // about what this process works on (the Board), nothing else; it never touches the ledger or a record.

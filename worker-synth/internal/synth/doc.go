@@ -8,8 +8,8 @@
 // before the hand-over gives the segment and the booking back here; after it they are the device's worker's, unless
 // nobody could be told: then they are taken back.
 //
-// Each section of the circuit is walked on a thread that is bound to the processors next to the attempt's device, so
-// that the segment's pages come from that NUMA node.
+// A segment is created, and each section of the circuit walked, on a thread that is bound to the processors next to the
+// attempt's device, so that fresh pages come from that NUMA node. Reused segments lie where they lay.
 //
 // The package owns nothing but the attempts it works on; the node's book (package agent) says what fits.
 package synth

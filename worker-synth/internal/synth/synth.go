@@ -268,7 +268,8 @@ func (m *making) create(ctx context.Context) error {
 				return err
 			}
 		}
-		if m.draft, err = m.spill.Create(ctx, spec); err == nil {
+		near(m.config.CPUsOf(m.task.Device), func() { m.draft, err = m.spill.Create(ctx, spec) })
+		if err == nil {
 			m.kind = kind
 			return nil
 		}

@@ -35,10 +35,20 @@ func newWatched(w circuit.Witness, cpus []int, first func()) *watched {
 	return &watched{Witness: w, cpus: cpus, first: first, walking: map[int]time.Duration{}}
 }
 
-// Synthesize walks one section, on a thread of its own for that time.
+// Synthesize walks one section.
 func (w *watched) Synthesize(section int, values r1cs.Values) {
+	near(w.cpus, func() { w.walk(section, values) })
+	w.once.Do(w.first)
+}
+
+// near runs a function on processors, on a thread of its own for that time.
+func near(cpus []int, do func()) {
 	runtime.LockOSThread()
-	defer release(bind(w.cpus))
+	defer release(bind(cpus))
+	do()
+}
+
+func (w *watched) walk(section int, values r1cs.Values) {
 	thread := unix.Gettid()
 	w.mu.Lock()
 	w.walking[thread] = processorTime(thread)
@@ -49,7 +59,6 @@ func (w *watched) Synthesize(section int, values r1cs.Values) {
 	w.done++
 	delete(w.walking, thread)
 	w.mu.Unlock()
-	w.once.Do(w.first)
 }
 
 // progressStep is how much processor time counts as progress.
