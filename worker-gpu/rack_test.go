@@ -220,6 +220,9 @@ func (r *rack) start(program string, settings ...string) *process {
 	r.t.Cleanup(func() {
 		_ = p.Process.Kill()
 		<-p.done
+		if strings.Contains(p.log.String(), "DATA RACE") { // when all is built with the race detector
+			r.t.Error("a program has a data race")
+		}
 		if r.t.Failed() {
 			r.t.Logf("log of %s:\n%s", filepath.Base(program), p.log)
 		}
