@@ -5,6 +5,7 @@ package workergpu_test
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -206,4 +207,43 @@ func TestB37RecordIsLostInMidRun(t *testing.T) {
 	if !strings.Contains(synth.log.String(), "orphaned") {
 		t.Error("the log does not say that the attempt was orphaned")
 	}
+}
+
+// F17: markers of tasks are carried out by workers that are told to, and by no others.
+func TestMarkersOfTasks(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.makeParams()
+	r.startGPU()
+	first := r.startSynth()
+	r.ready(wire.RoleSynth)
+	mark := func(text string) func(*wire.SynthTask) { return func(task *wire.SynthTask) { task.TestMarker = text } }
+	ignored := r.claimWith(r.job(1), device, mark("kill"))
+	r.wantProof(r.result(), ignored, 1)
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.ends(first, 10*time.Second)
+	victim := r.startSynth("test.markers=true")
+	for marker, kind := range map[string]fault.Kind{"error": fault.Internal, "invalid": fault.Invalid, "x": fault.Internal} {
+		a := r.claimWith(r.job(1), device, mark(marker))
+		if result := r.result(); result.Attempt != a || result.Outcome != job.OutcomeFailed || result.Fault.Kind != kind {
+			t.Errorf("marker %s: %s, %s", marker, result.Outcome, faultText(result))
+		}
+	}
+	r.clean()
+	id := r.job(1)
+	killer := r.claimWith(id, device, mark("kill"))
+	<-victim.done
+	if status, ok := victim.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Errorf("worker ended with %v", victim.err)
+	}
+	r.change(id, func(record *job.Record) {
+		if err := record.Lose(killer, "signal: killed", job.DefaultPolicy(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.startSynth("test.markers=true")
+	r.clean()
+	r.noResult()
 }

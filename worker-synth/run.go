@@ -130,7 +130,7 @@ func (w *worker) prepare(ctx context.Context) error {
 	}
 	w.synth = synth.New(synth.Config{
 		Workers: w.config.Synth.Workers, Find: catalog.Find, CPUsOf: w.host.CPUsOf, Check: w.config.Synth.Check,
-		Pad: w.config.Synth.PadBytes,
+		Pad: w.config.Synth.PadBytes, Markers: w.config.Test.Markers,
 	}, slices, w.host.Spill, w.host.Book, w.host.Points, w.config.Log)
 	if err := w.offer(); err != nil {
 		return err

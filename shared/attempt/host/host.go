@@ -139,6 +139,13 @@ func (h *Host) Run(
 			h.Log.Error().Err(err).Msg("agent ended")
 		}
 	})
+	wg.Go(func() { // who listens hears at once that it leaves
+		select {
+		case <-c.Stopping():
+			speaker.Poke()
+		case <-beating.Done():
+		}
+	})
 	defer func() { stop(); wg.Wait() }()
 	quiet, err := h.Obey(other)
 	if err != nil {

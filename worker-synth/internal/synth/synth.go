@@ -49,6 +49,8 @@ type Config struct {
 	Check bool
 	// Pad is added to every segment, for tests with small circuits.
 	Pad bytesize.Bytes
+	// Markers has faults carried out that tasks ask for, for tests.
+	Markers bool
 }
 
 // Synth makes segments.
@@ -212,6 +214,9 @@ func (m *making) make(ctx context.Context, w circuit.Witness) error {
 		return err
 	}
 	m.run.Enter(ctx, job.Synthesizing)
+	if err := m.obeyMarker(); err != nil {
+		return err
+	}
 	began = time.Now()
 	if err := m.synthesize(ctx, w); err != nil {
 		return err
