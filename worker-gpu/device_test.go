@@ -194,7 +194,9 @@ func TestEvictGivesBackWhatACircuitKeeps(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	r.wait("the assets are booked", func() bool { return slices.Equal(names(), []string{"artifact:toy", "engine:cpu.toy"}) })
+	r.wait("the assets are booked", func() bool {
+		return slices.Equal(names(), []string{"artifact:toy", "engine:cpu.toy"})
+	})
 	data, err := wire.Encode(&wire.Control{Node: node, Kind: wire.ControlEvict, Asset: "engine:cpu.toy"})
 	if err == nil {
 		err = r.bus.Send(t.Context(), bus.Message{Subject: wire.ControlSubject(node), Data: data})

@@ -225,7 +225,9 @@ func TestMarkersOfTasks(t *testing.T) {
 	}
 	r.ends(first, 10*time.Second)
 	victim := r.startSynth("test.markers=true")
-	for marker, kind := range map[string]fault.Kind{"error": fault.Internal, "invalid": fault.Invalid, "x": fault.Internal} {
+	for marker, kind := range map[string]fault.Kind{
+		"error": fault.Internal, "invalid": fault.Invalid, "x": fault.Internal,
+	} {
 		a := r.claimWith(r.job(1), device, mark(marker))
 		if result := r.result(); result.Attempt != a || result.Outcome != job.OutcomeFailed || result.Fault.Kind != kind {
 			t.Errorf("marker %s: %s, %s", marker, result.Outcome, faultText(result))

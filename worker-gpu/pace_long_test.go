@@ -17,8 +17,9 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// A device that takes one second per partition, and segments of half a gigabyte: the device's gap between partitions. The
-// target, 20 ms at p99, is for a quiet machine; on a crowded one single gaps wait for synthesis, so half of them count here.
+// A device that takes one second per partition, and segments of half a gigabyte: the device's gap between partitions.
+// The target, 20 ms at p99, is for a quiet machine; on a crowded one single gaps wait for synthesis, so half of them
+// count here.
 func TestLongDeviceGapBetweenPartitions(t *testing.T) {
 	const partitions, gapMax = 12, 20 * time.Millisecond
 	r := newRack(t)

@@ -67,7 +67,9 @@ func TestLongRealSectorShowsProgressAllTheWay(t *testing.T) {
 	r.startSynth("synth.circuits=" + c.ID())
 	r.startGPU("prove.circuits="+c.ID(), "engine.stall_max=15s")
 	r.ready(wire.RoleSynth)
-	r.waitFor(2*time.Minute, "parameters are checked", func() bool { return r.beat(wire.RoleGPU).State == wire.StateReady })
+	r.waitFor(2*time.Minute, "parameters are checked", func() bool {
+		return r.beat(wire.RoleGPU).State == wire.StateReady
+	})
 	slice, err := input.Slice(0)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ type Config struct {
 	RetryMin  time.Duration `doc:"First pause before something that failed at the bus is tried again; it doubles."`
 	RetryMax  time.Duration `doc:"Longest pause before something that failed at the bus is tried again."`
 	SettleMax time.Duration `doc:"How long an outcome may take to be stored before memory is freed all the same."`
+	FenceMax  time.Duration `doc:"How long running work waits to hear whether its fence still holds; then it goes on."`
 	Heartbeat time.Duration `doc:"How often the worker says that it lives."`
 }
 
@@ -23,7 +24,7 @@ func DefaultConfig() Config {
 	return Config{
 		AckWait: 30 * time.Second, KeepEvery: 10 * time.Second, StallMax: 2 * time.Minute,
 		RetryMin: 100 * time.Millisecond, RetryMax: 5 * time.Second,
-		SettleMax: 5 * time.Second, Heartbeat: 5 * time.Second,
+		SettleMax: 5 * time.Second, FenceMax: time.Second, Heartbeat: 5 * time.Second,
 	}
 }
 
@@ -36,7 +37,7 @@ func (c *Config) Validate() error {
 	}{
 		{"ack_wait", c.AckWait}, {"keep_every", c.KeepEvery}, {"stall_max", c.StallMax}, {"retry_min", c.RetryMin},
 		{"retry_max", c.RetryMax},
-		{"settle_max", c.SettleMax}, {"heartbeat", c.Heartbeat},
+		{"settle_max", c.SettleMax}, {"fence_max", c.FenceMax}, {"heartbeat", c.Heartbeat},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fault.New(fault.Invalid, "%s: must be positive, is %s", d.key, d.value))

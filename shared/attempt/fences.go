@@ -15,13 +15,16 @@ import (
 
 // Fences compares attempts with the records of jobs. It only reads.
 type Fences struct {
-	kv bus.KV
-	// limit bounds one question.
-	limit time.Duration
+	kv        bus.KV
+	connected func() bool
+	limit     time.Duration
 }
 
-// NewFences reads from the bucket of records.
-func NewFences(kv bus.KV, limit time.Duration) *Fences { return &Fences{kv: kv, limit: limit} }
+// NewFences reads from the bucket of records. The limit bounds one question: a device waits for the answer. While
+// connected says no, nothing is asked.
+func NewFences(kv bus.KV, connected func() bool, limit time.Duration) *Fences {
+	return &Fences{kv: kv, connected: connected, limit: limit}
+}
 
 // errUnknown says that the record could not be asked.
 var errUnknown = errors.New("record cannot be asked")
@@ -29,6 +32,9 @@ var errUnknown = errors.New("record cannot be asked")
 // Check is nil when the attempt owns its partition. Errors: kind Lost when it does not, or when the record is gone;
 // errUnknown, of kind Transient, when nobody knows.
 func (f *Fences) Check(ctx context.Context, a job.Attempt) error {
+	if !f.connected() {
+		return fault.As(fault.Transient, fmt.Errorf("attempt %s: %w: the bus is away", a, errUnknown))
+	}
 	ctx, cancel := context.WithTimeout(ctx, f.limit)
 	defer cancel()
 	entry, err := f.kv.Get(ctx, wire.JobKey(a.Job))

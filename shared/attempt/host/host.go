@@ -81,7 +81,7 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	if err != nil {
 		return nil, err
 	}
-	h.Fences = attempt.NewFences(records, config.Worker.SettleMax)
+	h.Fences = attempt.NewFences(records, b.Connected, config.Worker.FenceMax)
 	return h, h.Outbox.Resume(h.Node, h.Board)
 }
 

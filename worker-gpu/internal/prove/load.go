@@ -16,9 +16,9 @@ import (
 
 const recycleDrift = "device memory drifts"
 
-// keepLoaded asks a new engine for all circuits, one after another, and then again for those that are not ready when their
-// parameter files change. Checking large parameters for the first time takes minutes; the device proves meanwhile what
-// it can.
+// keepLoaded asks a new engine for all circuits, one after another, and then again for those that are not ready when
+// their parameter files change. Checking large parameters for the first time takes minutes; the device proves
+// meanwhile what it can.
 func (d *Device) keepLoaded(ctx context.Context, e *engine.Engine) {
 	for _, c := range d.config.Circuits {
 		d.load(ctx, e, c.ID(), fileState(residency.ParamsPath(d.config.Params, c)))
