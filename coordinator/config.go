@@ -109,7 +109,7 @@ type LedgerConfig struct {
 	Address       string        `doc:"host:port of Redis, or the path of its Unix socket."`
 	Username      string        `doc:"ACL user; empty for none."`
 	PasswordFile  string        `doc:"File with the user's password; empty for none."`
-	CAFile        string        `toml:"ca_file" doc:"Certificates that the server's is checked against, PEM; a TLS connection when set."`
+	CAFile        string        `toml:"ca_file" doc:"Certificates of the server, PEM; TLS when set."`
 	CertFile      string        `doc:"Certificate that we show the server, PEM; empty for none."`
 	KeyFile       string        `doc:"Private key of cert_file, PEM."`
 	Prefix        string        `doc:"What all keys begin with."`

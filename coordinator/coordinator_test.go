@@ -18,7 +18,7 @@ import (
 )
 
 // goesItsWay runs some jobs on two nodes.
-func goesItsWay(t *testing.T, w *world) {
+func goesItsWay(t testing.TB, w *world) {
 	t.Helper()
 	w.start()
 	w.start() // a second one, which follows
@@ -80,7 +80,7 @@ func (w *world) onRedis(address string) {
 }
 
 // startRedis starts a server of its own on a socket.
-func startRedis(t *testing.T) string {
+func startRedis(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {

@@ -196,6 +196,36 @@ func TestALedgerThatForgotIsRebuiltFromTheNodes(t *testing.T) {
 	}
 }
 
+// NATS stops and comes back on the same store: leads are lost and taken again, running work ends once.
+func TestNATSGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := newNATSWorld(t)
+	w.start()
+	w.start()
+	gate := make(chan struct{})
+	n := w.node("n1", 2, func(ctx context.Context, n *node, task *wire.SynthTask) {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		prove(ctx, n, task)
+	})
+	id := w.submit(4)
+	w.until("two run", func() bool { return len(n.attempts()) == 2 })
+	w.nats.Stop()
+	close(gate) // both end while nobody can be told
+	time.Sleep(2 * leaderLease)
+	w.check(w.nats.Start())
+	r := w.ends(id, job.Done)
+	w.proof(r)
+	for i := range r.Partitions {
+		if r.Partitions[i].FailedCount > 0 {
+			t.Errorf("partition %d failed", i)
+		}
+	}
+	w.settles("n1")
+}
+
 // A task that no worker ever settles is taken out of the queue when its attempt is given up, and the job ends (B52).
 func TestB52ATaskThatNobodySettlesIsRemoved(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ var (
 // seedsMax is how many different partitions there are.
 const seedsMax = 3
 
-func proofs(t *testing.T) *proved {
+func proofs(t testing.TB) *proved {
 	t.Helper()
 	makeOnce.Do(func() { made.err = made.make(context.Background()) })
 	if made.err != nil {

@@ -37,12 +37,13 @@ const (
 
 // world is a rack: a bus and a ledger in memory, coordinators, and nodes whose workers are scripts.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	dial func(name string) bus.Bus
 	bus  bus.Bus // of the test itself
 	open func() ledger.Ledger
 
-	ledger *memledger.Store // nil when another one is in use
+	ledger *memledger.Store  // nil when another one is in use
+	nats   *natsbus.Embedded // nil when the bus is in memory
 	store  *store.Store
 	made   *proved
 	log    zerolog.Logger
@@ -51,7 +52,7 @@ type world struct {
 	edits []func(*coordinator.Config)
 }
 
-func newWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
+func newWorld(t testing.TB, edits ...func(*coordinator.Config)) *world {
 	t.Helper()
 	server := membus.New(membus.Config{})
 	return build(t, func(string) bus.Bus {
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
 }
 
 // newNATSWorld has a real NATS server in this process.
-func newNATSWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
+func newNATSWorld(t testing.TB, edits ...func(*coordinator.Config)) *world {
 	t.Helper()
 	server, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir()})
 	if err != nil {
@@ -73,7 +74,7 @@ func newNATSWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
 			t.Error(err)
 		}
 	})
-	return build(t, func(name string) bus.Bus {
+	w := build(t, func(name string) bus.Bus {
 		config := natsbus.DefaultConfig()
 		config.Name = name
 		b, err := natsbus.Dial(context.Background(), config, natsbus.Options{Embedded: server})
@@ -83,13 +84,15 @@ func newNATSWorld(t *testing.T, edits ...func(*coordinator.Config)) *world {
 		t.Cleanup(b.Close)
 		return b
 	}, edits...)
+	w.nats = server
+	return w
 }
 
-func build(t *testing.T, dial func(name string) bus.Bus, edits ...func(*coordinator.Config)) *world {
+func build(t testing.TB, dial func(name string) bus.Bus, edits ...func(*coordinator.Config)) *world {
 	t.Helper()
 	w := &world{
 		t: t, dial: dial, made: proofs(t), edits: edits,
-		log: zerolog.New(zerolog.NewTestWriter(t)).Level(logLevel()),
+		log: logger(t),
 	}
 	var err error
 	w.ledger, err = memledger.New(ledger.Config{Lease: lease}, time.Now)
@@ -343,10 +346,10 @@ func ask[A any, AP interface {
 	return answer, wire.Decode(m.Data, answer)
 }
 
-// logLevel is debug when C2_TEST_LOG asks for it.
-func logLevel() zerolog.Level {
+// logger writes warnings into the test's log, and everything to standard error when C2_TEST_LOG asks for it.
+func logger(t testing.TB) zerolog.Logger {
 	if os.Getenv("C2_TEST_LOG") != "" {
-		return zerolog.DebugLevel
+		return zerolog.New(os.Stderr).Level(zerolog.DebugLevel).With().Timestamp().Logger()
 	}
-	return zerolog.WarnLevel
+	return zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
 }

@@ -161,7 +161,9 @@ func (l *Leader) publishAgain(
 // admitted takes the outcome of an Admit.
 func (l *Leader) admitted(d *scheduler.Admit, out admission) {
 	b := l.book(d.Place.Node)
+	early := b.early[d.Attempt]
 	delete(b.asked, d.Attempt)
+	delete(b.early, d.Attempt)
 	if transient(out.ledgerErr) || closed(out.ledgerErr) {
 		l.ledgerTrouble(d.Place.Node, out.ledgerErr)
 	}
@@ -193,6 +195,9 @@ func (l *Leader) admitted(d *scheduler.Admit, out admission) {
 	l.apply(scheduler.Granted{Attempt: d.Attempt})
 	l.publishPartition(out.claimed, d.Attempt.Partition)
 	l.seeJob(d.Attempt.Job)
+	if early {
+		l.freed(d.Place.Node, d.Attempt)
+	}
 }
 
 // causeOf is a refusal in words for Why.

@@ -54,7 +54,8 @@ func (l *Leader) freed(node job.Node, a job.Attempt) {
 		return
 	}
 	if b.asked[a] {
-		return // it is being reserved: this is not about that; the next host report tells
+		b.early[a] = true // its worker was faster than the outcome of its Admit
+		return
 	}
 	b.freeing[a] = true
 	l.apply(scheduler.Freed{Attempt: a, Node: node})

@@ -46,7 +46,7 @@ func (l *lanes) do(key string, task func(context.Context)) {
 func (l *lanes) work() {
 	for {
 		l.mu.Lock()
-		if len(l.ready) == 0 || l.closed {
+		if len(l.ready) == 0 || l.closed || l.ctx.Err() != nil {
 			l.workers--
 			l.mu.Unlock()
 			return

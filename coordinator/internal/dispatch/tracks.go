@@ -92,6 +92,8 @@ type book struct {
 	// still show.
 	asked map[job.Attempt]bool
 	gone  map[job.Attempt]time.Time
+	// early are those of asked that the node has reported freed already.
+	early map[job.Attempt]bool
 	// evicting are assets that the node was asked to unload, and when.
 	evicting map[string]time.Time
 	// reading tells that a read or a declaration is under way, again that another one is due after it.
@@ -115,7 +117,8 @@ func (l *Leader) book(node job.Node) *book {
 	if b == nil {
 		b = &book{
 			entries: map[job.Attempt]*entry{}, freeing: map[job.Attempt]bool{}, transferring: map[job.Attempt]bool{},
-			asked: map[job.Attempt]bool{}, gone: map[job.Attempt]time.Time{}, evicting: map[string]time.Time{},
+			asked: map[job.Attempt]bool{}, gone: map[job.Attempt]time.Time{}, early: map[job.Attempt]bool{},
+			evicting: map[string]time.Time{},
 		}
 		l.books.of[node] = b
 	}
