@@ -165,6 +165,9 @@ func (w *worker) complete(d *prove.Config, cpus inventory.CPUs, count int) {
 		StartMax: c.Engine.StartMax, StopMax: c.Engine.StopMax, StallMax: c.Engine.StallMax, StageMax: c.Engine.StageMax,
 		Log: c.Log,
 	}
+	if setup.Device == kindCUDA { // it sees no other, whatever order the driver counts in (B21)
+		d.Engine.Environ = append(d.Engine.Environ, "CUDA_VISIBLE_DEVICES="+d.UUID)
+	}
 	if evidence := w.host.Book.Evidence(); evidence != nil {
 		d.Engine.Inherit = append(d.Engine.Inherit, evidence)
 	}
