@@ -10,7 +10,12 @@ require (
 )
 
 require (
+	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/consensys/gnark-crypto v0.22.0
+	github.com/google/uuid v1.6.0
 	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/rs/zerolog v1.35.1
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 )
