@@ -83,8 +83,10 @@ func TestB21DevicesAreFoundByWhatLasts(t *testing.T) {
 				"gpu-aaaaaaaa GPU-aaaaaaaa-2 20 GiB", "gpu-bbbbbbbb GPU-bbbbbbbb-1 16 GiB", "mig-cccccccc MIG-cccccccc-3 8 GiB",
 			},
 		},
-		"by name":         {devices: []string{"gpu-bbbbbbbb"}, want: []string{"gpu-bbbbbbbb GPU-bbbbbbbb-1 16 GiB"}},
-		"by uuid and cpu": {devices: []string{"GPU-aaaaaaaa-2", "cpu"}, want: []string{"gpu-aaaaaaaa GPU-aaaaaaaa-2 80 GiB", "cpu  0 B"}},
+		"by name": {devices: []string{"gpu-bbbbbbbb"}, want: []string{"gpu-bbbbbbbb GPU-bbbbbbbb-1 16 GiB"}},
+		"by uuid and cpu": {
+			devices: []string{"GPU-aaaaaaaa-2", "cpu"}, want: []string{"gpu-aaaaaaaa GPU-aaaaaaaa-2 80 GiB", "cpu  0 B"},
+		},
 	} {
 		w := finder(t, mixed, func(config *Config) { config.Prove.Devices, config.Prove.Budget = c.devices, c.budget })
 		if diff := cmp.Diff(c.want, names(t, w)); diff != "" {
