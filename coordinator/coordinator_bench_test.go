@@ -11,8 +11,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// BenchmarkFreedToBegun measures how long a node waits from "bytes freed" until it has the next partition in hands, where
-// only one fits: report, transfer in the ledger, claim, publish, fetch and the worker's look at the fence.
+// BenchmarkFreedToBegun measures how long a node waits from "bytes freed" until it has the next partition in hands,
+// where only one fits: report, transfer in the ledger, claim, publish, fetch and the worker's look at the fence.
 func BenchmarkFreedToBegun(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
