@@ -30,13 +30,15 @@ type act func(ctx context.Context, n *node, t *wire.SynthTask)
 
 // node is a host with a synthesis worker and a device, both played by the test.
 type node struct {
-	w        *world
-	name     job.Node
-	bus      bus.Bus
-	room     int // attempts that fit
-	slots    int
-	notReady string
-	act      act
+	w     *world
+	name  job.Node
+	bus   bus.Bus
+	room  int // attempts that fit
+	slots int
+	// slotsSaid is how many slots its beats offer, when that differs from slots.
+	slotsSaid int
+	notReady  string
+	act       act
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -140,13 +142,14 @@ func (n *node) beat(ctx context.Context) {
 	n.mu.Lock()
 	n.seq++
 	capacity := bytesize.Bytes(n.room)
+	slots := max(n.slots, n.slotsSaid)
 	state := wire.StateReady
 	if n.notReady != "" {
 		state = wire.StateNotReady
 	}
 	synth := &wire.Beat{
 		Node: n.name, Boot: n.boot, Instance: n.instance, Role: wire.RoleSynth, Seq: n.seq, Build: "test", WireMin: 1,
-		WireMax: wire.Version, State: state, Reason: n.notReady, Slots: n.slots,
+		WireMax: wire.Version, State: state, Reason: n.notReady, Slots: slots,
 		Synth: []wire.SynthCircuit{{Circuit: toy.Circuit().ID(), SegmentBytes: segmentBytes, ScratchBytes: scratchBytes}},
 		Host: &wire.HostReport{
 			Capacity: ledger.Amounts{

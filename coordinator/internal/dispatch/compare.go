@@ -115,7 +115,11 @@ func (l *Leader) publishMissing(a job.Attempt, t *track, n *seenNode) {
 	if !ok {
 		return
 	}
-	if t.duplicates > duplicatesMax && freeHands(n) {
+	free := freeHands(n)
+	switch {
+	case !free && !t.unpublished:
+		return // it may well wait its turn
+	case free && t.duplicates > duplicatesMax:
 		l.takeBack(a, "its task is gone from the queue")
 		return
 	}
