@@ -11,15 +11,15 @@ import (
 )
 
 func main() {
-	// A worker in this process starts the program again for each device.
-	if len(os.Args) == 2 && os.Args[1] == workergpu.EngineArgument {
-		os.Exit(workergpu.Engine())
-	}
 	os.Exit(run())
 }
 
 // run ends at the first interrupt with everything half-made removed; a second one kills as usual.
 func run() int {
+	// A worker in this process starts the program again for each device.
+	if len(os.Args) == 2 && os.Args[1] == workergpu.EngineArgument {
+		return workergpu.Engine()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -24,6 +25,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"jsondel":  scriptJSONDelete,
 		"jsonswap": scriptJSONSwap,
 		"envelope": scriptEnvelope,
+		"await":    scriptAwait,
 
 		"testparams": scriptTestParams,
 		"exactkey":   scriptExactKey,
@@ -151,4 +153,18 @@ func scriptUnhex(ts *testscript.TestScript, negated bool, args []string) {
 	content, err := hex.DecodeString(strings.TrimSpace(ts.ReadFile(args[0])))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), content, 0o600))
+}
+
+// scriptAwait runs "await FILE VARIABLE": it waits until a program in the background has written the file, and gives the
+// variable its text.
+func scriptAwait(ts *testscript.TestScript, negated bool, args []string) {
+	usageOf(ts, negated, args, 2, 2, "await FILE VARIABLE")
+	path := ts.MkAbs(args[0])
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if text, err := os.ReadFile(path); err == nil && bytes.HasSuffix(text, []byte("\n")) {
+			ts.Setenv(args[1], strings.TrimSpace(string(text)))
+			return
+		}
+	}
+	ts.Fatalf("%s did not come", args[0])
 }

@@ -9,10 +9,16 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	workergpu "github.com/proofrack/proofrack/worker-gpu"
 )
 
 // TestMain lets the test program stand in for proofrack in scripts.
 func TestMain(m *testing.M) {
+	// A rack started by a script starts its engines as this program, under no other name.
+	if len(os.Args) == 2 && os.Args[1] == workergpu.EngineArgument {
+		os.Exit(run())
+	}
 	testscript.Main(m, map[string]func(){
 		"proofrack": func() { os.Exit(run()) },
 	})

@@ -26,6 +26,9 @@ type rackFlags struct {
 // defaultServer is where "proofrack up" listens.
 const defaultServer = "nats://127.0.0.1:4222"
 
+// connectPause is between attempts to connect.
+const connectPause = 300 * time.Millisecond
+
 // answerTimeout bounds a question to the rack that has an answer at once.
 const answerTimeout = 10 * time.Second
 
@@ -71,6 +74,16 @@ func (a *app) connect(ctx context.Context, f *rackFlags) (*rack, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	b, err := natsbus.Connect(dialCtx, config)
+	for fault.KindOf(err) == fault.Transient && dialCtx.Err() == nil {
+		select {
+		case <-dialCtx.Done():
+		case <-time.After(connectPause):
+			b, err = natsbus.Connect(dialCtx, config)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fail(noAnswer, `is the rack running, and is --server right? "proofrack up" starts one`,
 			"connect to the rack at %s: %w", config.URLs[0], err)

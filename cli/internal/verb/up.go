@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/proofrack/proofrack/coordinator"
 	"github.com/proofrack/proofrack/shared/attempt/host"
@@ -43,9 +45,10 @@ func (a *app) upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up --data DIR --params DIR",
 		Short: "run a whole rack in this process: queue, ledger, coordinator and workers",
-		Long: "up runs all roles of the rack in one process, with a NATS server and a Redis of its own. It listens on loopback\n" +
-			"only and asks for no credential. Accepted jobs and finished partitions are in the data folder and survive a\n" +
-			"crash. The first interrupt lets running partitions finish, the second hands them back, the third ends it.",
+		Long: "up runs all roles of the rack in one process, with a NATS server and a Redis of its own. It listens on\n" +
+			"loopback only and asks for no credential; clients find the address in server.url of the data folder.\n" +
+			"Accepted jobs and finished partitions are in that folder too and survive a crash. The first interrupt lets\n" +
+			"running partitions finish, the second hands them back, the third ends it.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.up(c, &flags) },
 	}
@@ -101,16 +104,28 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 		p.role("coordinator", p.coordinator),
 		p.role("worker-synth", p.synth),
 		p.role("worker-gpu", p.gpu),
-		service.Resource("announcement", func(context.Context) error {
-			fmt.Fprintf(a.Err, "rack is up: clients connect to %s\n", p.server.URL())
-			return nil
-		}, func(context.Context) error { return nil }))
+		service.Resource("announcement", func(context.Context) error { return p.announce(a.Err) }, p.conceal))
 	switch fault.KindOf(err) {
 	case fault.Conflict, fault.Invalid:
 		return fail(usage, "", "%w", err)
 	default:
 		return err
 	}
+}
+
+// urlFile is in the data folder while the rack is up, for scripts that let it choose its port.
+const urlFile = "server.url"
+
+func (p *oneProcess) announce(w io.Writer) error {
+	if err := os.WriteFile(filepath.Join(p.flags.data, urlFile), []byte(p.server.URL()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("announce the rack: %w", err)
+	}
+	fmt.Fprintf(w, "rack is up: clients connect to %s\n", p.server.URL())
+	return nil
+}
+
+func (p *oneProcess) conceal(context.Context) error {
+	return os.Remove(filepath.Join(p.flags.data, urlFile))
 }
 
 func (f *upFlags) check() error {
@@ -214,11 +229,19 @@ func (p *oneProcess) host(role string) host.Config {
 	config := host.DefaultConfig()
 	config.Node = p.flags.node
 	config.Spill.Path = p.flags.spill
-	config.Spill.DiskPath = filepath.Join(p.flags.data, "spill")
+	if inMemory(filepath.Dir(p.flags.spill)) {
+		config.Spill.DiskPath = filepath.Join(p.flags.data, "spill")
+	}
 	config.Build = p.build
 	config.Connect = p.dial(role)
 	config.Log = p.log.With().Str("role", role).Logger()
 	return config
+}
+
+// inMemory tells whether a folder is on a tmpfs; a disk has no use for a second one beside it.
+func inMemory(folder string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(folder, &fs) == nil && fs.Type == unix.TMPFS_MAGIC
 }
 
 func (p *oneProcess) synth(ctx context.Context) error {
