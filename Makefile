@@ -8,6 +8,9 @@ SHELL := bash
 MODULES = $(shell go list -m)
 PACKAGES = $(addsuffix /...,$(MODULES))
 
+# Packages with tests on the toy circuit, which production builds cannot reach.
+TOY = github.com/proofrack/proofrack/shared/proof/catalog github.com/proofrack/proofrack/worker-gpu/...
+
 # NVIDIA's header, compiled where there is a C compiler, marks old calls as deprecated.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
@@ -35,11 +38,13 @@ servers: ## see to it that the servers which the tests start are installed
 
 .PHONY: test
 test: servers ## run every package's tests, with real NATS and Redis, and one real 2 KiB sector end to end
-	go test -timeout 15m $(PACKAGES)
+	go test -timeout 20m $(PACKAGES)
+	go test -timeout 10m -tags toy $(TOY)
 
 .PHONY: test-long
 test-long: servers ## also the tests that take minutes (build tag long)
 	go test -tags long -timeout 240m -p 1 $(PACKAGES)
+	go test -tags 'toy long' -timeout 60m -p 1 $(TOY)
 
 .PHONY: test-huge
 test-huge: ## prove one full 32 GiB partition (build tag huge; half an hour, 60 GB of disk, 18 GiB of memory)
@@ -51,6 +56,7 @@ check: ## linters and house style
 	if [ -n "$$unformatted" ]; then echo "gofmt -s is needed on:"; echo "$$unformatted"; exit 1; fi
 	go vet $(PACKAGES)
 	go vet -tags 'long huge' $(PACKAGES)
+	go vet -tags 'toy long' $(PACKAGES)
 	cd tools && go run ./tidy
 	cd tools && go tool staticcheck $(PACKAGES)
 	cd tools && go tool go-errorlint $(PACKAGES)

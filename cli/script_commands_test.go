@@ -40,7 +40,8 @@ func usageOf(ts *testscript.TestScript, negated bool, args []string, least, most
 	}
 }
 
-// scriptFails runs "fails CODE PROGRAM ARG…" and wants that exit code, one line of error on standard error, and nothing
+// scriptFails runs "fails CODE PROGRAM ARG…" and wants that exit code, one line of error on standard error, and
+// nothing
 // on standard output.
 func scriptFails(ts *testscript.TestScript, negated bool, args []string) {
 	usageOf(ts, negated, args, 2, 64, "fails CODE PROGRAM [ARG…]")
@@ -155,7 +156,8 @@ func scriptUnhex(ts *testscript.TestScript, negated bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), content, 0o600))
 }
 
-// scriptAwait runs "await FILE VARIABLE": it waits until a program in the background has written the file, and gives the
+// scriptAwait runs "await FILE VARIABLE": it waits until a program in the background has written the file, and gives
+// the
 // variable its text.
 func scriptAwait(ts *testscript.TestScript, negated bool, args []string) {
 	usageOf(ts, negated, args, 2, 2, "await FILE VARIABLE")

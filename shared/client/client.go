@@ -69,8 +69,8 @@ type Submitted struct {
 	Warnings []string
 }
 
-// Submit has a job accepted. Refusals are fault.Invalid, Conflict or Exhausted; while nobody answers it goes on asking
-// until ctx ends.
+// Submit has a job accepted. Refusals are fault.Invalid, Conflict or Exhausted; while nobody answers it goes on
+// asking until ctx ends.
 func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
 	if r.Key == "" {
 		id, err := uuid.NewRandom()
@@ -97,7 +97,8 @@ func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
 	return &Submitted{Job: reply.Job, Existing: reply.Existing, State: reply.State, Warnings: reply.Warnings}, nil
 }
 
-// attach puts a small input into the request and uploads a large one; remove deletes the upload, which nobody needs once
+// attach puts a small input into the request and uploads a large one; remove deletes the upload, which nobody needs
+// once
 // there is an answer.
 func (c *Client) attach(ctx context.Context, body *wire.Submit, input io.Reader) (remove func(), err error) {
 	head, err := io.ReadAll(io.LimitReader(input, wire.InlineBytesMax+1))

@@ -5,7 +5,8 @@
 //	r, err := c.Wait(ctx, s.Job, nil)
 //	proof, err := c.Result(ctx, r)
 //
-// What it does beyond the plain NATS requests of docs/rack.md: large inputs go by reference, requests that got no answer
+// What it does beyond the plain NATS requests of docs/rack.md: large inputs go by reference, requests that got no
+// answer
 // are made again under the same key until the context ends, and waiting survives restarts of everything. Errors are
 // classified by package fault; refusals are the coordinator's own words.
 package client

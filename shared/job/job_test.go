@@ -38,7 +38,8 @@ func claim(t *testing.T, r *job.Record, partition int) job.Attempt {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{
-		"n1": true, "rack-7-node-12": true, "a": true, "": false, "A": false, "a.b": false, "a*": false, "-a": false, "a-": false,
+		"n1": true, "rack-7-node-12": true, "a": true, "": false, "A": false, "a.b": false, "a*": false, "-a": false,
+		"a-":        false,
 		"../../etc": false, "a b": false, "ä": false, "0123456789012345678901234567890123": false,
 	} {
 		if _, err := job.ParseNode(text); (err == nil) != ok || err != nil && !errors.Is(err, job.ErrName) {
@@ -104,7 +105,8 @@ func TestBudgetsEndAJob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r.State != job.Failed || r.Fault.Message != "partition 1 failed 3 times, last: no 3" || r.Fault.Kind != fault.Device {
+	if r.State != job.Failed || r.Fault.Message != "partition 1 failed 3 times, last: no 3" ||
+		r.Fault.Kind != fault.Device {
 		t.Fatalf("%s: %+v", r.State, r.Fault)
 	}
 	if r.Partitions[0].Stage != job.StageStopped {

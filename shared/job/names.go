@@ -61,7 +61,8 @@ func ParseDevice(text string) (Device, error) { return parseName[Device]("device
 
 func parseName[T ~string](what, text string) (T, error) {
 	if !plain.MatchString(text) {
-		return "", fmt.Errorf("%w: %s %q: use 1 to 32 lower-case letters, digits and inner hyphens", ErrName, what, clip(text))
+		return "", fmt.Errorf("%w: %s %q: use 1 to 32 lower-case letters, digits and inner hyphens",
+			ErrName, what, clip(text))
 	}
 	return T(text), nil
 }

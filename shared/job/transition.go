@@ -51,7 +51,14 @@ func (r *Record) owned(a Attempt) (*Partition, error) {
 func (r *Record) Claim(partition int, node Node, device Device, now time.Time) (Attempt, error) {
 	p := &r.Partitions[partition]
 	if r.State != Active || p.Stage != Waiting {
-		return Attempt{}, fmt.Errorf("claim partition %d of job %s (%s, %s): %w", partition, r.ID, r.State, p.Stage, ErrIllegal)
+		return Attempt{}, fmt.Errorf(
+			"claim partition %d of job %s (%s, %s): %w",
+			partition,
+			r.ID,
+			r.State,
+			p.Stage,
+			ErrIllegal,
+		)
 	}
 	p.Fence++
 	p.Node, p.Device, p.NotBefore = node, device, nil
@@ -89,7 +96,8 @@ func (r *Record) Accept(a Attempt, proof []byte, now time.Time) error {
 	return nil
 }
 
-// Fail ends an attempt. Invalid and exhausted budgets end the partition and with it the job; anything else puts it back
+// Fail ends an attempt. Invalid and exhausted budgets end the partition and with it the job; anything else puts it
+// back
 // to wait. Faults of kind Lost and Cancelled are no failures of the attempt: use Lose, HandBack or Cancel.
 func (r *Record) Fail(a Attempt, report *fault.Report, policy Policy, now time.Time) error {
 	p, err := r.owned(a)
@@ -165,7 +173,8 @@ func (r *Record) Stopped(now time.Time) error {
 	return nil
 }
 
-// Overdue tells whether the deadline has passed and the job should fail for it: when every partition without a proof is
+// Overdue tells whether the deadline has passed and the job should fail for it: when every partition without a proof
+// is
 // being worked on, the attempts may still end it well, late as it is.
 func (r *Record) Overdue(now time.Time) bool {
 	if r.State != Active || r.Deadline == nil || now.Before(*r.Deadline) {

@@ -121,14 +121,11 @@ func (a Amounts) String() string {
 // Class says what bytes are for, in reports.
 type Class string
 
-// Classes, everywhere the same.
+// Classes of assets.
 const (
-	ClassSRS        Class = "srs"
-	ClassArtifact   Class = "artifact"
-	ClassEvals      Class = "evals"
-	ClassAssignment Class = "assignment"
-	ClassInput      Class = "input"
-	ClassScratch    Class = "scratch"
+	ClassSRS      Class = "srs"
+	ClassArtifact Class = "artifact"
+	ClassScratch  Class = "scratch"
 )
 
 // Asset is something that is kept on a node between attempts and shared by them, e.g. "srs:porep-32GiB". It is booked

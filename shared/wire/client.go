@@ -58,8 +58,14 @@ func (s *Submit) Check() error {
 	case s.Priority < -100 || s.Priority > 100:
 		return fault.New(fault.Invalid, "submit: priority %d is outside -100 to 100", s.Priority)
 	case s.Output != "" && s.Output != job.OutputProof && s.Output != job.OutputPartitions:
-		return fault.New(fault.Invalid, "submit: output %q is neither %q nor %q", s.Output, job.OutputProof, job.OutputPartitions)
-	case s.Object != nil && (s.Object.Name == "" || len(s.Object.Name) > 256 || strings.ContainsAny(s.Object.Name, "\x00\n")):
+		return fault.New(
+			fault.Invalid,
+			"submit: output %q is neither %q nor %q",
+			s.Output,
+			job.OutputProof,
+			job.OutputPartitions,
+		)
+	case s.Object != nil && !named(s.Object):
 		return fault.New(fault.Invalid, "submit: illegal object name")
 	case s.Object != nil && len(s.Object.SHA256) != 64, (s.Path != "" || s.URL != "") && len(s.SHA256) != 64:
 		return fault.New(fault.Invalid, "submit: an input by reference needs its sha256 (64 hex digits)")
@@ -68,6 +74,11 @@ func (s *Submit) Check() error {
 	}
 	_, err := job.ParseKey(s.Key)
 	return fault.As(fault.Invalid, err)
+}
+
+// named tells whether an object has a name that a store can have.
+func named(o *job.Object) bool {
+	return o.Name != "" && len(o.Name) <= 256 && !strings.ContainsAny(o.Name, "\x00\n")
 }
 
 // Reply is what every answer begins with: exactly one of Fault and the rest is there.
@@ -179,7 +190,8 @@ type WhyReply struct {
 	Reasons []Reason  `json:"reasons,omitempty"`
 }
 
-// Reason is why partitions wait: which pool of which node lacks how much, and who holds it; or text when it is no pool.
+// Reason is why partitions wait: which pool of which node lacks how much, and who holds it; or text when it is no
+// pool.
 type Reason struct {
 	Partitions []int          `json:"partitions"`
 	Text       string         `json:"text"`

@@ -59,8 +59,16 @@ func Decode(data []byte, body Body) error {
 	}
 	if e.Version < VersionMin || e.Version > Version {
 		return fault.WithHint(
-			fault.New(fault.Invalid, "decode %T: wire version %d, this build reads %d to %d", body, e.Version, VersionMin, Version),
-			"restart the older side with a build of the same or the next version")
+			fault.New(
+				fault.Invalid,
+				"decode %T: wire version %d, this build reads %d to %d",
+				body,
+				e.Version,
+				VersionMin,
+				Version,
+			),
+			"restart the older side with a build of the same or the next version",
+		)
 	}
 	if err := json.Unmarshal(data, body); err != nil {
 		return fault.As(fault.Invalid, fmt.Errorf("decode %T: %w", body, err))

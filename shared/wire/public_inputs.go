@@ -6,7 +6,8 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-// AppendPublicInputs appends the public inputs of one partition as 32-byte big-endian canonical numbers, as they lie one
+// AppendPublicInputs appends the public inputs of one partition as 32-byte big-endian canonical numbers, as they lie
+// one
 // partition after another in the object InputsName.
 func AppendPublicInputs(data []byte, inputs []fr.Element) []byte {
 	for i := range inputs {

@@ -48,8 +48,10 @@ func ProveSubject(n job.Node, d job.Device) string { return "c2.prove." + string
 // ResultSubject is where a node's workers publish outcomes.
 func ResultSubject(n job.Node) string { return "c2.result." + string(n) }
 
-// BeatSubject is where a node's workers say that they live, ReportSubject where they say how attempts advance.
-func BeatSubject(n job.Node) string   { return "c2.node." + string(n) + ".beat" }
+// BeatSubject is where a node's workers say that they live.
+func BeatSubject(n job.Node) string { return "c2.node." + string(n) + ".beat" }
+
+// ReportSubject is where a node's workers say how attempts advance.
 func ReportSubject(n job.Node) string { return "c2.node." + string(n) + ".report" }
 
 // All beats and reports.

@@ -167,7 +167,9 @@ func TestBodiesThatNoSenderWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)
 	for name, body := range map[string]wire.Body{
-		"proof of 191 bytes":        &wire.Result{Attempt: attempt, Node: "n", Outcome: job.OutcomeOK, Proof: make([]byte, 191)},
+		"proof of 191 bytes": &wire.Result{
+			Attempt: attempt, Node: "n", Outcome: job.OutcomeOK, Proof: make([]byte, 191),
+		},
 		"failure without a reason":  &wire.Result{Attempt: attempt, Node: "n", Outcome: job.OutcomeFailed},
 		"unknown outcome":           &wire.Result{Attempt: attempt, Node: "n", Outcome: "great"},
 		"no fence":                  &wire.Report{Attempt: job.Attempt{Job: id}, Node: "n"},

@@ -33,7 +33,7 @@ func allRules() []rule {
 	return []rule{
 		checkImports, checkFunctionLengths, checkFileLengths, checkLineLengths, checkPackageNames, checkPackageDocs,
 		checkExportedDocs, checkNoInit, checkDocLinks, checkMarkdownPaths, checkDeadNames, checkTestdata,
-		checkFieldReports,
+		checkFieldReports, checkClock,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,7 +97,11 @@ func rowProblems(repo *repository, tests map[string]bool, id string, due bool, e
 	return problems
 }
 
-// testNames gives every test function, and Test…/script for each script beside a package whose tests mention testdata.
+// suiteTest is what tests of a conformance suite are called that carry the id of a field report.
+var suiteTest = regexp.MustCompile(`^B[0-9]+[A-Z][A-Za-z0-9]+$`)
+
+// testNames gives every test function, Test…/script for each script beside a package whose tests mention testdata, and
+// TestConformance/name for each test of a conformance suite (packages called …test) that carries an id.
 func testNames(repo *repository) map[string]bool {
 	names := map[string]bool{}
 	for _, f := range repo.folders {
@@ -113,16 +118,34 @@ func testNames(repo *repository) map[string]bool {
 				}
 			}
 		}
+		if strings.HasSuffix(f.path, "test") {
+			addSuiteTests(f.files, names)
+		}
 		for _, data := range repo.testdata {
 			rest, ok := strings.CutPrefix(data, f.path+"/testdata/")
-			if !ok || filepath.Ext(rest) != ".txtar" {
+			extension := filepath.Ext(rest)
+			if !ok || extension != ".txtar" && extension != ".txt" {
 				continue
 			}
-			script := strings.TrimSuffix(filepath.Base(rest), ".txtar")
+			script := strings.TrimSuffix(filepath.Base(rest), extension)
 			for _, runner := range runners {
 				names[runner+"/"+script] = true
 			}
 		}
 	}
 	return names
+}
+
+// addSuiteTests adds the tests of a conformance suite that carry an id.
+func addSuiteTests(files []*sourceFile, names map[string]bool) {
+	for _, file := range files {
+		ast.Inspect(file.syntax, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if name := strings.Trim(lit.Value, `"`); suiteTest.MatchString(name) {
+					names["TestConformance/"+name] = true
+				}
+			}
+			return true
+		})
+	}
 }

@@ -26,8 +26,19 @@ func (r *jobsResult) human(w io.Writer) {
 	fmt.Fprintln(table, "JOB\tSTATE\tPROVED\tCIRCUIT\tMINER\tSECTOR\tAGE\tKEY")
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		fmt.Fprintf(table, "%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\t%s\n", j.ID, j.State, j.Verified, j.Partitions, j.Circuit, j.Miner,
-			j.SectorNumber, ago(j.SubmittedAt), oneLine(j.Key))
+		fmt.Fprintf(
+			table,
+			"%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\t%s\n",
+			j.ID,
+			j.State,
+			j.Verified,
+			j.Partitions,
+			j.Circuit,
+			j.Miner,
+			j.SectorNumber,
+			ago(j.SubmittedAt),
+			oneLine(j.Key),
+		)
 	}
 	if r.More {
 		fmt.Fprintf(table, "further jobs: --before %s\n", r.Jobs[len(r.Jobs)-1].ID)
@@ -127,7 +138,13 @@ func printPartition(w io.Writer, index int, p *job.Partition) {
 	row(w, fmt.Sprintf("partition %d", index), "%s", line)
 	for i := range p.Attempts {
 		at := &p.Attempts[i]
-		text := fmt.Sprintf("%s  %s/%s  %s", at.StartedAt.Local().Format(time.TimeOnly), at.Node, at.Device, or(string(at.Outcome), "running"))
+		text := fmt.Sprintf(
+			"%s  %s/%s  %s",
+			at.StartedAt.Local().Format(time.TimeOnly),
+			at.Node,
+			at.Device,
+			or(string(at.Outcome), "running"),
+		)
 		if at.EndedAt != nil {
 			text += fmt.Sprintf(" after %.1f s", at.EndedAt.Sub(at.StartedAt).Seconds())
 		}

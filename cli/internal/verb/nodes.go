@@ -69,7 +69,14 @@ func printNode(w io.Writer, n *wire.NodeView) {
 		case !d.Healthy:
 			text = "unhealthy: " + oneLine(d.Reason)
 		}
-		fmt.Fprintf(w, "  device %s\t%s\t%s\tproves %s\n", d.Device, text, or(d.Name, d.UUID), or(strings.Join(d.Circuits, ", "), "nothing"))
+		fmt.Fprintf(
+			w,
+			"  device %s\t%s\t%s\tproves %s\n",
+			d.Device,
+			text,
+			or(d.Name, d.UUID),
+			or(strings.Join(d.Circuits, ", "), "nothing"),
+		)
 	}
 	for _, pool := range n.Capacity.Pools() {
 		fmt.Fprintf(w, "  %s\t%s of %s held\t\t\n", pool, n.Reserved[pool], n.Capacity[pool])
@@ -301,8 +308,18 @@ func (r *auditResult) human(w io.Writer) {
 	}
 	for i := range r.Records {
 		rec := &r.Records[i]
-		row(w, string(rec.Job), "%s sector %d of %s: proof %s with parameters %s, %d attempts, %s", rec.Circuit, rec.SectorNumber,
-			rec.Miner, rec.ProofSHA256, rec.ParamsDigest, rec.AttemptCount, rec.EndedAt.Local().Format(time.DateTime))
+		row(
+			w,
+			string(rec.Job),
+			"%s sector %d of %s: proof %s with parameters %s, %d attempts, %s",
+			rec.Circuit,
+			rec.SectorNumber,
+			rec.Miner,
+			rec.ProofSHA256,
+			rec.ParamsDigest,
+			rec.AttemptCount,
+			rec.EndedAt.Local().Format(time.DateTime),
+		)
 	}
 }
 

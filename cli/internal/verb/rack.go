@@ -17,7 +17,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// rackFlags say which rack is meant and who asks. Each has an environment variable, for shells that work with one rack.
+// rackFlags say which rack is meant and who asks. Each has an environment variable, for shells that work with one
+// rack.
 type rackFlags struct {
 	server, creds, ca, tenant string
 	timeout                   time.Duration
@@ -133,7 +134,10 @@ func refused(err error) error {
 }
 
 // asked runs a verb with a connection.
-func (a *app) asked(f *rackFlags, run func(c *cobra.Command, args []string, r *rack) error) func(*cobra.Command, []string) error {
+func (a *app) asked(
+	f *rackFlags,
+	run func(c *cobra.Command, args []string, r *rack) error,
+) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		r, err := a.connect(c.Context(), f)
 		if err != nil {

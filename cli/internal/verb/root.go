@@ -58,11 +58,28 @@ func (a *app) root() *cobra.Command {
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
-		a.circuitCommand(), a.paramsCommand(), a.sectorCommand(), a.synthCommand(), a.inputsCommand(),
-		a.proveCommand(), a.verifyCommand(), a.benchCommand(),
-		a.upCommand(), a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.watchCommand(), a.whyCommand(), a.cancelCommand(),
-		a.resultCommand(), a.nodesCommand(), a.drainCommand(), a.intakeCommand(), a.dlqCommand(), a.ledgerCommand(),
-		a.auditCommand(),
+		a.circuitCommand(),
+		a.paramsCommand(),
+		a.sectorCommand(),
+		a.synthCommand(),
+		a.inputsCommand(),
+		a.proveCommand(),
+		a.verifyCommand(),
+		a.benchCommand(),
+		a.upCommand(),
+		a.submitCommand(),
+		a.jobsCommand(),
+		a.jobCommand(),
+		a.watchCommand(),
+		a.whyCommand(),
+		a.cancelCommand(),
+		a.resultCommand(),
+		a.nodesCommand(),
+		a.drainCommand(),
+		a.intakeCommand(),
+		a.dlqCommand(),
+		a.ledgerCommand(),
+		a.auditCommand(), a.doctorCommand(),
 	)
 	return root
 }

@@ -57,8 +57,8 @@ func (a *app) submitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "submit C1 --miner MINER --sector-number NUMBER",
 		Short: "have the rack prove a C1 output, and wait for the proof",
-		Long: "submit hands a C1 output to the rack, which checks all of it before it accepts the job, and waits until the\n" +
-			"job has ended. With --detach it prints the job's id and returns. Interrupting it leaves the job alone.",
+		Long: "submit hands a C1 output to the rack, which checks all of it before it accepts the job, and waits until\n" +
+			"the job has ended. With --detach it prints the job's id and returns. Interrupting it leaves the job alone.",
 		Args: oneArg("the C1 output", sampleHint),
 		RunE: a.asked(&flags.rack, func(c *cobra.Command, args []string, r *rack) error {
 			return a.submit(c, r, args[0], &flags)
@@ -66,7 +66,8 @@ func (a *app) submitCommand() *cobra.Command {
 	}
 	flags.rack.register(c)
 	flags.job.register(c)
-	c.Flags().StringVar(&flags.key, "key", "", "the same key and input give the same job, however often they are submitted")
+	c.Flags().
+		StringVar(&flags.key, "key", "", "the same key and input give the same job, however often they are submitted")
 	c.Flags().StringVar(&flags.kind, "kind", "", "kind of proof, when it is not the proof of replication")
 	c.Flags().IntVar(&flags.priority, "priority", 0, "-100 to 100, higher goes first")
 	c.Flags().DurationVar(&flags.within, "deadline", 0, "fail the job if it has not ended after this time")
@@ -141,7 +142,13 @@ func (a *app) await(ctx context.Context, r *rack, id job.ID, limit time.Duration
 	record, err := r.client.Wait(waiting, id, watch.see)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && limit > 0:
-		return nil, fail(timedOut, fmt.Sprintf(`the job goes on: "proofrack watch %s"`, id), "job %s has not ended after %s", id, limit)
+		return nil, fail(
+			timedOut,
+			fmt.Sprintf(`the job goes on: "proofrack watch %s"`, id),
+			"job %s has not ended after %s",
+			id,
+			limit,
+		)
 	case err != nil:
 		return nil, refused(err)
 	}
@@ -236,8 +243,15 @@ func (a *app) fetchResult(c *cobra.Command, r *rack, args []string, flags *resul
 		return refused(err)
 	}
 	if !status.Record.State.Ended() {
-		return fail(notReady, fmt.Sprintf(`wait with "proofrack result %s --wait"`, id), "job %s is %s: %d of %d partitions are proved",
-			id, status.Record.State, status.Record.VerifiedCount(), len(status.Record.Partitions))
+		return fail(
+			notReady,
+			fmt.Sprintf(`wait with "proofrack result %s --wait"`, id),
+			"job %s is %s: %d of %d partitions are proved",
+			id,
+			status.Record.State,
+			status.Record.VerifiedCount(),
+			len(status.Record.Partitions),
+		)
 	}
 	ended := &jobResult{Record: status.Record}
 	return a.deliver(c.Context(), r, ended, ended, flags.out)
@@ -287,7 +301,11 @@ func describeProgress(status *wire.StatusReply) (text string, done, total int64)
 	for _, live := range status.Live {
 		if live.Partition < len(r.Partitions) && r.Partitions[live.Partition].Stage.Running() &&
 			!live.BeatAt.IsZero() && time.Since(live.BeatAt) > silentAfter {
-			text += fmt.Sprintf("; no heartbeat of partition %d since %s", live.Partition, live.BeatAt.Local().Format(time.TimeOnly))
+			text += fmt.Sprintf(
+				"; no heartbeat of partition %d since %s",
+				live.Partition,
+				live.BeatAt.Local().Format(time.TimeOnly),
+			)
 			break
 		}
 	}

@@ -137,7 +137,12 @@ func (f *upFlags) check() error {
 		*path = abs
 	}
 	if info, err := os.Stat(f.params); err != nil || !info.IsDir() {
-		return fail(noParams, `"proofrack params generate" makes parameters for development`, "no folder of parameters at %s", f.params)
+		return fail(
+			noParams,
+			`"proofrack params generate" makes parameters for development`,
+			"no folder of parameters at %s",
+			f.params,
+		)
 	}
 	if f.spill == "" {
 		// One folder per data folder: two racks of one user must not share a book.

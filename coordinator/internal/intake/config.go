@@ -14,21 +14,21 @@ import (
 // Config bounds what clients may ask for.
 type Config struct {
 	// SubmitsPerMinute is how many requests a tenant may make, SubmitBurst how many at once; 0 is no bound.
-	SubmitsPerMinute int `toml:"submits_per_minute" doc:"submit requests a tenant may make per minute; 0 is no bound"`
-	SubmitBurst      int `toml:"submit_burst" doc:"submit requests a tenant may make at once"`
+	SubmitsPerMinute int `doc:"Submit requests a tenant may make per minute; 0 is no bound."`
+	SubmitBurst      int `doc:"Submit requests a tenant may make at once."`
 	// InFlightBytesMax bounds a tenant's inputs that are being read and checked at the same time.
-	InFlightBytesMax bytesize.Bytes `toml:"in_flight_bytes_max" doc:"bytes of one tenant's inputs that are checked at a time"`
+	InFlightBytesMax bytesize.Bytes `doc:"Bytes of one tenant's inputs that are checked at a time."`
 	// LiveJobsMax bounds a tenant's jobs that have not ended.
-	LiveJobsMax int `toml:"live_jobs_max" doc:"jobs of a tenant that have not ended; 0 is no bound"`
+	LiveJobsMax int `doc:"Jobs of a tenant that have not ended; 0 is no bound."`
 	// ChecksMax is how many inputs are checked at the same time, of all tenants.
-	ChecksMax int `toml:"checks_max" doc:"inputs that are checked at the same time"`
+	ChecksMax int `doc:"Inputs that are checked at the same time."`
 	// CheckTimeout bounds one request from its first byte to the answer.
-	CheckTimeout time.Duration `toml:"check_timeout" doc:"time limit of one submit request"`
+	CheckTimeout time.Duration `doc:"Time limit of one submit request."`
 	// PathPrefixes are folders that inputs may be read from; URLHosts are hosts that they may be fetched from.
-	PathPrefixes []string `toml:"path_prefixes" doc:"folders that inputs may be read from by path; none turns paths off"`
-	URLHosts     []string `toml:"url_hosts" doc:"hosts (name or name:port) that inputs may be fetched from; none turns URLs off"`
+	PathPrefixes []string `doc:"Folders that inputs may be read from by path; none turns paths off."`
+	URLHosts     []string `toml:"url_hosts" doc:"Hosts, or host:port, that inputs may be fetched from."`
 	// URLAddresses are private networks that fetching may reach, e.g. "10.1.0.0/16".
-	URLAddresses []string `toml:"url_addresses" doc:"private networks that fetching may reach, as 10.1.0.0/16"`
+	URLAddresses []string `toml:"url_addresses" doc:"Private networks that fetching may reach, as 10.1.0.0/16."`
 }
 
 // DefaultConfig is what a coordinator starts with.

@@ -4,10 +4,12 @@
 //	request ─► limits ─► source (inline, object, path, URL) ─► kind.Open: parse and check everything
 //	        ─► slices and public inputs into the object store ─► record and key entry, create-if-absent ─► job id
 //
-// Nothing is stored before the whole input was checked; what was stored for a request that is refused after all, or that
+// Nothing is stored before the whole input was checked; what was stored for a request that is refused after all, or
+// that
 // turns out to exist already, is removed again, and the sweep of package store finds what a crash left behind.
 //
-// Paths and URLs are off unless the operator allows prefixes or hosts. A path is resolved before it is compared and must
+// Paths and URLs are off unless the operator allows prefixes or hosts. A path is resolved before it is compared and
+// must
 // be a regular file; a URL is fetched without redirects and only from addresses that are public or listed.
 //
 // It does not plan, schedule or write records again: that is the leader's.

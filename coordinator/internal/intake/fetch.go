@@ -113,7 +113,11 @@ func (f *fetcher) url(ctx context.Context, text string) (io.ReadCloser, error) {
 	}
 	switch {
 	case response.StatusCode >= 300 && response.StatusCode < 400:
-		err = fault.New(fault.Invalid, "fetch input: the host redirects (status %d), which is not followed", response.StatusCode)
+		err = fault.New(
+			fault.Invalid,
+			"fetch input: the host redirects (status %d), which is not followed",
+			response.StatusCode,
+		)
 	case response.StatusCode != http.StatusOK:
 		err = fault.New(fault.NotFound, "fetch input: status %d", response.StatusCode)
 	case response.ContentLength > wire.ReferenceBytesMax:
@@ -146,7 +150,8 @@ func (f *fetcher) checkAddress(_, address string, _ syscall.RawConn) error {
 // sharedSpace are networks that are global unicast by form and yet nobody's on the Internet (RFC 6598, 6890, 6052).
 func sharedSpace(addr netip.Addr) bool {
 	for _, text := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16",
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16",
 	} {
 		if netip.MustParsePrefix(text).Contains(addr) {
 			return true

@@ -83,7 +83,10 @@ func TestURLsAreFetchedFromAllowedHostsOnly(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/c1", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(interactive()) })
-	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/c1", http.StatusFound) })
+	mux.HandleFunc(
+		"/redirect",
+		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/c1", http.StatusFound) },
+	)
 	mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			if _, err := io.WriteString(w, strings.Repeat(" ", 1<<16)); err != nil {
@@ -136,7 +139,8 @@ func TestURLsAreFetchedFromAllowedHostsOnly(t *testing.T) {
 		reply := in.Submit(t.Context(), "t1", request(func(r *wire.Submit) {
 			r.Inline, r.URL, r.SHA256 = nil, server.URL+"/c1", digestOf(interactive())
 		}))
-		if reply.Fault == nil || reply.Fault.Kind != fault.Invalid || !strings.Contains(reply.Fault.Message, "private address") {
+		if reply.Fault == nil || reply.Fault.Kind != fault.Invalid ||
+			!strings.Contains(reply.Fault.Message, "private address") {
 			t.Errorf("%+v", reply.Fault)
 		}
 		s.wantNothing(t)

@@ -233,7 +233,8 @@ func TestEqualKeyAndEqualInputGiveTheSameJob(t *testing.T) { // invariant 7
 		t.Errorf("%d new, %d jobs, %d objects", fresh, len(s.jobs), len(s.objects))
 	}
 	other := in.Submit(t.Context(), "t1", request(func(r *wire.Submit) { r.Key, r.Output = "k", job.OutputPartitions }))
-	if other.Fault == nil || other.Fault.Kind != fault.Conflict || !strings.Contains(other.Fault.Message, string(replies[0].Job)) {
+	if other.Fault == nil || other.Fault.Kind != fault.Conflict ||
+		!strings.Contains(other.Fault.Message, string(replies[0].Job)) {
 		t.Errorf("other input under the same key: %+v", other.Fault)
 	}
 	if reply := in.Submit(t.Context(), "t2", request(keyed)); reply.Fault != nil || reply.Existing {
@@ -250,38 +251,56 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 	flipped := bytes.Replace(interactive(), []byte(`"comm_r":[`), []byte(`"comm_r":[1`), 1)
 	past := now.Add(-time.Second)
 	wrong := uint64(4244)
+	byObject := func(data []byte) func(*wire.Submit) {
+		return func(r *wire.Submit) { r.Inline, r.Object = nil, &job.Object{Name: "c1", SHA256: digestOf(data)} }
+	}
+	inline := func(data []byte) func(*wire.Submit) { return func(r *wire.Submit) { r.Inline = data } }
+	stored := func(name string, data []byte) func(*stores) { return func(s *stores) { s.inputs[name] = data } }
+	whole := interactive()
 	for name, c := range map[string]struct {
-		config  func(*intake.Config)
 		request func(*wire.Submit)
 		stores  func(*stores)
 		kind    fault.Kind
 		says    string
 	}{
-		"paused":             {nil, nil, func(s *stores) { s.closed = fault.New(fault.Transient, "intake is paused") }, fault.Transient, "paused"},
-		"other tenant":       {nil, func(r *wire.Submit) { r.Tenant = "t2" }, nil, fault.Invalid, "t2"},
-		"garbage":            {nil, func(r *wire.Submit) { r.Inline = []byte("garbage") }, nil, fault.Invalid, "input is refused"},
-		"cut":                {nil, func(r *wire.Submit) { r.Inline = r.Inline[:len(r.Inline)/2] }, nil, fault.Invalid, "input is refused"},
-		"wrong comm_r":       {nil, func(r *wire.Submit) { r.Inline = flipped }, nil, fault.Invalid, "comm_r"},
-		"wrong sector":       {nil, func(r *wire.Submit) { r.SectorNumber = &wrong }, nil, fault.Invalid, "replica"},
-		"no sector":          {nil, func(r *wire.Submit) { r.SectorNumber = nil }, nil, fault.Invalid, "sector number"},
-		"wrong miner":        {nil, func(r *wire.Submit) { r.Miner = "f01001" }, nil, fault.Invalid, "replica"},
-		"no miner":           {nil, func(r *wire.Submit) { r.Miner = "" }, nil, fault.Invalid, ""},
-		"unknown kind":       {nil, func(r *wire.Submit) { r.Kind = "post" }, nil, fault.Invalid, "post"},
-		"deadline passed":    {nil, func(r *wire.Submit) { r.Deadline = &past }, nil, fault.Invalid, "deadline"},
-		"non-interactive":    {nil, func(r *wire.Submit) { r.Inline = nonInteractive() }, nil, fault.Invalid, "aggregated"},
-		"too large for all":  {nil, nil, func(s *stores) { s.fits = fault.New(fault.Exhausted, "needs 5, largest node has 4") }, fault.Exhausted, "needs 5"},
-		"path not allowed":   {nil, func(r *wire.Submit) { r.Inline, r.Path, r.SHA256 = nil, "/etc/passwd", digestOf(nil) }, nil, fault.Invalid, "not allowed"},
-		"url not allowed":    {nil, func(r *wire.Submit) { r.Inline, r.URL, r.SHA256 = nil, "http://h/x", digestOf(nil) }, nil, fault.Invalid, "not allowed"},
-		"object not there":   {nil, func(r *wire.Submit) { r.Inline, r.Object = nil, &job.Object{Name: "x", SHA256: digestOf(nil)} }, nil, fault.NotFound, ""},
-		"another tenant's":   {nil, func(r *wire.Submit) { r.Inline, r.Object = nil, &job.Object{Name: "c1", SHA256: digestOf(nil)} }, func(s *stores) { s.inputs["t2/c1"] = interactive() }, fault.NotFound, ""},
-		"wrong digest":       {nil, func(r *wire.Submit) { r.Inline, r.Object = nil, &job.Object{Name: "c1", SHA256: digestOf([]byte("x"))} }, func(s *stores) { s.inputs["t1/c1"] = interactive() }, fault.Corrupt, "SHA-256"},
-		"half an upload":     {nil, func(r *wire.Submit) { r.Inline, r.Object = nil, &job.Object{Name: "c1", SHA256: digestOf(interactive())} }, func(s *stores) { s.inputs["t1/c1"] = interactive()[:5000] }, fault.Corrupt, "SHA-256"},
-		"store full":         {nil, nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
-		"record not created": {nil, nil, func(s *stores) { s.created = fault.New(fault.Transient, "no quorum") }, fault.Transient, "quorum"},
+		"paused": {
+			nil, func(s *stores) { s.closed = fault.New(fault.Transient, "intake is paused") }, fault.Transient, "paused",
+		},
+		"other tenant": {func(r *wire.Submit) { r.Tenant = "t2" }, nil, fault.Invalid, "t2"},
+		"garbage":      {inline([]byte("garbage")), nil, fault.Invalid, "input is refused"},
+		"cut":          {inline(whole[:len(whole)/2]), nil, fault.Invalid, "input is refused"},
+		"wrong comm_r": {inline(flipped), nil, fault.Invalid, "comm_r"},
+		"wrong sector": {func(r *wire.Submit) { r.SectorNumber = &wrong }, nil, fault.Invalid, "replica"},
+		"no sector":    {func(r *wire.Submit) { r.SectorNumber = nil }, nil, fault.Invalid, "sector number"},
+		"wrong miner":  {func(r *wire.Submit) { r.Miner = "f01001" }, nil, fault.Invalid, "replica"},
+		"no miner":     {func(r *wire.Submit) { r.Miner = "" }, nil, fault.Invalid, ""},
+		"unknown kind": {func(r *wire.Submit) { r.Kind = "post" }, nil, fault.Invalid, "post"},
+		"deadline passed": {
+			func(r *wire.Submit) { r.Deadline = &past }, nil, fault.Invalid, "deadline",
+		},
+		"non-interactive": {inline(nonInteractive()), nil, fault.Invalid, "aggregated"},
+		"too large for all": {
+			nil, func(s *stores) { s.fits = fault.New(fault.Exhausted, "needs 5, largest node has 4") }, fault.Exhausted,
+			"needs 5",
+		},
+		"path not allowed": {func(r *wire.Submit) {
+			r.Inline, r.Path, r.SHA256 = nil, "/etc/passwd", digestOf(nil)
+		}, nil, fault.Invalid, "not allowed"},
+		"url not allowed": {func(r *wire.Submit) {
+			r.Inline, r.URL, r.SHA256 = nil, "http://h/x", digestOf(nil)
+		}, nil, fault.Invalid, "not allowed"},
+		"object not there": {byObject(whole), nil, fault.NotFound, ""},
+		"another tenant's": {byObject(whole), stored("t2/c1", whole), fault.NotFound, ""},
+		"wrong digest":     {byObject([]byte("x")), stored("t1/c1", whole), fault.Corrupt, "SHA-256"},
+		"half an upload":   {byObject(whole), stored("t1/c1", whole[:5000]), fault.Corrupt, "SHA-256"},
+		"store full":       {nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
+		"record not created": {
+			nil, func(s *stores) { s.created = fault.New(fault.Transient, "no quorum") }, fault.Transient, "quorum",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in, s := newIntake(t, c.config)
+			in, s := newIntake(t, nil)
 			if c.stores != nil {
 				c.stores(s)
 			}

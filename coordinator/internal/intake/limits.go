@@ -76,7 +76,8 @@ func (l *limits) enter(ctx context.Context, name job.Tenant, bytes int64) (done 
 	if t.inFlight+bytes > int64(l.config.InFlightBytesMax) {
 		held := t.inFlight
 		l.mu.Unlock()
-		return nil, fault.WithHint(fault.New(fault.Exhausted, "tenant %s has %d bytes of inputs in flight, %d more are over %d",
+		return nil, fault.WithHint(fault.New(fault.Exhausted,
+			"tenant %s has %d bytes of inputs in flight, %d more are over %d",
 			name, held, bytes, int64(l.config.InFlightBytesMax)), "submit again later")
 	}
 	t.inFlight += bytes
