@@ -1,0 +1,28 @@
+// Command nats is a NATS server with JetStream that stores before it answers, as the shipped server settings say. Tests
+// kill it and start it again on the same store.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/proofrack/proofrack/shared/bus/natsbus"
+)
+
+func main() {
+	dir := flag.String("dir", "", "folder of the store")
+	listen := flag.String("listen", "", "loopback address and port")
+	flag.Parse()
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
+	server, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: *dir, Listen: *listen, Sync: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // nobody else to tell
+		os.Exit(1)
+	}
+	<-stop
+	server.Stop()
+}

@@ -1,0 +1,205 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/proof/groth16"
+	"github.com/proofrack/proofrack/shared/proof/srs"
+	"github.com/proofrack/proofrack/shared/proof/toy"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// checkQuiet is what holds when all jobs of the test have ended: invariants 2, 3, 4, 6 and 9.
+func (r *rack) checkQuiet() {
+	r.t.Helper()
+	for _, j := range r.jobs {
+		record := r.waitEnd(j)
+		r.checkAttempts(record)
+		if record.State == job.Done {
+			r.checkProof(j, record)
+		} else if record.Fault == nil {
+			r.t.Errorf("job %s is %s and does not say why (invariant 3)", j.id, record.State)
+		}
+	}
+	for _, n := range r.nodes {
+		r.gone(string(n.name)+" holds no attempt in the ledger (invariant 2)", func() string { return r.booked(n) })
+		r.gone(string(n.name)+" holds no booking in its own book", func() string { return attemptsIn(n, "book") })
+		r.gone(string(n.name)+" has no segment", func() string { return namesIn(n, "seg") })
+		r.gone(string(n.name)+" has no free segment after a sweep (invariant 9)", func() string { return namesIn(n, "pool") })
+	}
+	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
+		r.gone(stream+" is empty", func() string { return r.messages(stream) })
+	}
+	for _, bucket := range []string{wire.ObjectsSlices, wire.ObjectsIn(job.MainTenant)} {
+		r.gone(bucket+" is empty", func() string { return r.objects(bucket) })
+	}
+}
+
+// gone waits until a list is empty.
+func (r *rack) gone(what string, left func() string) {
+	r.t.Helper()
+	last := ""
+	defer func() {
+		if last != "" {
+			r.t.Logf("left: %s", last)
+		}
+	}()
+	until(r.t, what, func() bool {
+		last = left()
+		return last == ""
+	})
+}
+
+// checkAttempts: fences rise, and nothing follows the attempt that finished a partition (invariants 5 and 6).
+func (r *rack) checkAttempts(record *job.Record) {
+	r.t.Helper()
+	for i, p := range record.Partitions {
+		ok := 0
+		for k, a := range p.Attempts {
+			if k > 0 && a.Fence <= p.Attempts[k-1].Fence {
+				r.t.Errorf("job %s partition %d: fence %d after %d", record.ID, i, a.Fence, p.Attempts[k-1].Fence)
+			}
+			if ok > 0 {
+				r.t.Errorf("job %s partition %d was computed again after it was finished", record.ID, i)
+			}
+			if a.Outcome == job.OutcomeOK {
+				ok++
+			}
+			if a.Outcome == "" {
+				r.t.Errorf("job %s partition %d: attempt %d has no end", record.ID, i, a.Fence)
+			}
+		}
+		if record.State == job.Done && (ok != 1 || p.Stage != job.Verified) {
+			r.t.Errorf("job %s partition %d is %s with %d good attempts", record.ID, i, p.Stage, ok)
+		}
+	}
+}
+
+// checkProof fetches a job's proofs and verifies each against the instance that the test asked for.
+func (r *rack) checkProof(j *submitted, record *job.Record) {
+	r.t.Helper()
+	proof, err := r.client.Result(r.t.Context(), record)
+	r.check(err)
+	if len(proof) != len(j.seeds)*wire.ProofBytes {
+		r.t.Fatalf("job %s has %d bytes of proof for %d partitions", j.id, len(proof), len(j.seeds))
+	}
+	key := verifyingKey(r.t)
+	for i, seed := range j.seeds {
+		w, err := toy.Circuit().Decode(toy.Slice(seed))
+		r.check(err)
+		p, err := groth16.ParseProof(proof[i*wire.ProofBytes : (i+1)*wire.ProofBytes])
+		if err == nil {
+			err = key.Verify(w.PublicInputs(), p)
+		}
+		if err != nil {
+			r.t.Errorf("job %s partition %d does not verify: %v", j.id, i, err)
+		}
+	}
+}
+
+func verifyingKey(t *testing.T) *groth16.PreparedKey {
+	t.Helper()
+	path := filepath.Join(built.params, toy.Circuit().ParamsName()+srs.KeyExtension)
+	key, err := srs.OpenKey(t.Context(), path, 0, srs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared, err := groth16.Prepare(key.VerifyingKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prepared
+}
+
+// booked lists the attempts in a node's book in Redis, and what its sums have beyond assets.
+func (r *rack) booked(n *node) string {
+	b := r.book(n.name)
+	if b == nil {
+		return "no book"
+	}
+	if len(b.Entries) > 0 {
+		return fmt.Sprintf("%+v", b.Entries)
+	}
+	used := map[string]int64{}
+	for pool, bytes := range b.Used {
+		used[string(pool)] += int64(bytes)
+	}
+	for _, a := range b.Assets {
+		used[string(a.Pool)] -= int64(a.Bytes)
+	}
+	for pool, bytes := range used {
+		if bytes != 0 {
+			return fmt.Sprintf("%d bytes of %s without an owner", bytes, pool)
+		}
+	}
+	return ""
+}
+
+func attemptsIn(n *node, folder string) string {
+	left := ""
+	for _, name := range entries(n, folder) {
+		if _, err := job.ParseAttempt(name); err == nil {
+			left += " " + name
+		}
+	}
+	return left
+}
+
+func namesIn(n *node, folder string) string {
+	left := ""
+	for _, name := range entries(n, folder) {
+		left += " " + name
+	}
+	return left
+}
+
+func entries(n *node, folder string) (names []string) {
+	list, err := os.ReadDir(filepath.Join(n.spill, folder))
+	if err != nil {
+		return nil
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (r *rack) messages(stream string) string {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	log, err := r.bus.Log(ctx, stream)
+	if err != nil {
+		return err.Error()
+	}
+	s, err := log.State(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	if s.Messages == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d messages", s.Messages)
+}
+
+func (r *rack) objects(bucket string) string {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	objects, err := r.bus.Objects(ctx, bucket)
+	if err != nil {
+		return err.Error()
+	}
+	list, err := objects.List(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	left := ""
+	for _, o := range list {
+		left += " " + o.Name
+	}
+	return left
+}
