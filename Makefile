@@ -29,7 +29,7 @@ build: ## build bin/proofrack
 	go build -trimpath -o bin/proofrack ./cli
 
 .PHONY: demo
-demo: build ## seal a 2 KiB sector, make development parameters, prove and verify it
+demo: build ## start a rack in one process, seal a 2 KiB sector, submit it and verify the proof
 	./docs/demo.sh bin/proofrack $(SCRATCH)/demo
 
 .PHONY: servers

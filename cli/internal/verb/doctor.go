@@ -89,7 +89,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "look at this host, and the servers that are named, for what would keep a rack from working",
 		Long: "doctor looks at shared memory, limits, the GPU driver and folders of this host; with --params at the\n" +
 			"parameters of every circuit, with --server at NATS and its clock, with --redis at the ledger's store. Each\n" +
-			"finding comes with its remedy. It changes nothing and fails with exit code 9 if something must be fixed.",
+			"finding comes with its remedy. It keeps nothing but digests of parameters that it had to compute, and fails with\n" +
+			"exit code 9 if something must be fixed.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), &flags) },
 	}

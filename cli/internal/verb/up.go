@@ -101,6 +101,7 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 	err := group.Run(ctx,
 		service.Resource("nats", p.startNATS, p.stopNATS),
 		service.Resource("ledger store", p.startRedis, p.stopRedis),
+		service.Resource("spill folder", nothing, p.removeSpill), // stopped when the workers have ended
 		p.role("coordinator", p.coordinator),
 		p.role("worker-synth", p.synth),
 		p.role("worker-gpu", p.gpu),
@@ -191,6 +192,22 @@ func (p *oneProcess) startRedis(context.Context) error {
 
 func (p *oneProcess) stopRedis(context.Context) error {
 	p.redis.Close()
+	return nil
+}
+
+func nothing(context.Context) error { return nil }
+
+// removeSpill removes the node's folder in memory when nothing in it is needed after a restart: no segment and no result
+// that was not sent.
+func (p *oneProcess) removeSpill(context.Context) error {
+	for _, part := range []string{"seg", "outbox"} {
+		if files, err := os.ReadDir(filepath.Join(p.flags.spill, part)); err == nil && len(files) > 0 {
+			return nil
+		}
+	}
+	if err := os.RemoveAll(p.flags.spill); err != nil {
+		return fmt.Errorf("remove spill folder: %w", err)
+	}
 	return nil
 }
 
