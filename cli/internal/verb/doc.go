@@ -19,5 +19,9 @@
 //	5    parameters are missing
 //	6    parameters are wrong: truncated, corrupt, of another circuit, or not those that are published
 //	7    out of room: disk or memory
+//	8    the job failed or was cancelled
+//	9    not ready: the rack, a job's proof, or what doctor found must be fixed
+//	10   time is up; the job goes on
+//	11   the rack does not answer
 //	130  interrupted
 package verb
