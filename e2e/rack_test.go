@@ -86,14 +86,20 @@ type submitted struct {
 func newRack(t *testing.T) *rack {
 	t.Helper()
 	r := &rack{t: t, nats: startNATS(t), redis: startRedis(t), hooks: t.TempDir()}
+	r.connect()
+	return r
+}
+
+// connect connects the test itself.
+func (r *rack) connect() {
+	r.t.Helper()
 	config := natsbus.DefaultConfig()
 	config.URLs, config.ReconnectMax = []string{r.nats.url()}, 300*time.Millisecond
 	var err error
-	r.bus, err = natsbus.Dial(t.Context(), config, natsbus.Options{})
+	r.bus, err = natsbus.Dial(r.t.Context(), config, natsbus.Options{})
 	r.check(err)
-	t.Cleanup(r.bus.Close)
+	r.t.Cleanup(r.bus.Close)
 	r.client = client.New(r.bus, job.MainTenant)
-	return r
 }
 
 // full is a rack with one coordinator and nodes of the given names, ready.

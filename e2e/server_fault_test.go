@@ -1,0 +1,331 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// pausedInProof is a rack with a job whose first partition is in mid-proof and stays there.
+func pausedInProof(t *testing.T) (*rack, *submitted) {
+	t.Helper()
+	r := newRack(t)
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth()
+	n.startGPU(r.hooked("pause@gpu.mid-proof")...)
+	r.ready()
+	j := r.submit(1, 2, 3)
+	r.reached("gpu.mid-proof#1")
+	return r, j
+}
+
+// wantOneAttempt says that the partition in mid-proof was not begun again.
+func (r *rack) wantOneAttempt(j *submitted) {
+	r.t.Helper()
+	good := false
+	for _, p := range r.record(j).Partitions {
+		good = good || len(p.Attempts) == 1
+	}
+	if !good {
+		r.t.Errorf("running work did not go on: %+v", r.record(j).Partitions)
+	}
+}
+
+// NATS is killed and comes back on the same store; meanwhile the proof that was being made is finished and kept (B62).
+func TestB62NATSIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	r, j := pausedInProof(t)
+	r.nats.kill()
+	r.letGo("gpu.mid-proof#1")
+	time.Sleep(2 * lease) // an outage, not a moment
+	r.nats.start(t)
+	r.waitDone()
+	r.wantOneAttempt(j)
+	r.submit(4, 5)
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// Redis is killed and comes back: running work goes on, nothing is granted before nodes have declared again. Its scripts
+// are gone, which nobody notices (B74).
+func TestB74RedisIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	r, j := pausedInProof(t)
+	r.redis.kill()
+	r.letGo("gpu.mid-proof#1")
+	more := r.submit(4)
+	time.Sleep(lease / 2)
+	if got := r.record(more).Partitions[0]; got.Fence != 0 {
+		t.Errorf("work was granted without the ledger: %+v", got)
+	}
+	r.redis.start(t)
+	r.waitDone()
+	r.wantOneAttempt(j)
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis.listen, Protocol: 2})
+	defer rdb.Close()
+	r.check(rdb.ScriptFlush(t.Context()).Err())
+	r.submit(5, 6)
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// Redis comes back empty: the books are made again from what nodes declare, with the bytes of running work.
+func TestRedisComesBackEmpty(t *testing.T) {
+	t.Parallel()
+	r, j := pausedInProof(t)
+	r.redis.kill()
+	r.check(os.RemoveAll(r.redis.aof()))
+	r.redis.start(t)
+	r.untilBooked(r.record(j).Attempt(r.proving(j)))
+	r.letGo("gpu.mid-proof#1")
+	r.waitDone()
+	r.wantOneAttempt(j)
+	r.checkQuiet()
+}
+
+// Redis comes back as it was before the running work was booked, under the same epoch: the operation counter tells, and
+// nodes declare again.
+func TestRedisIsRolledBackUnderTheSameEpoch(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth()
+	n.startGPU(r.hooked("pause@gpu.mid-proof")...)
+	r.ready()
+	until(t, "the node has a book", func() bool { return r.book("n1") != nil })
+	time.Sleep(1200 * time.Millisecond) // appendfsync everysec
+	old := filepath.Join(t.TempDir(), "aof")
+	if out, err := exec.Command("cp", "-a", r.redis.aof(), old).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	before := r.book("n1")
+	j := r.submit(1)
+	r.reached("gpu.mid-proof#1")
+	attempt := r.record(j).Attempt(0)
+	r.untilBooked(attempt)
+	r.redis.kill()
+	r.check(os.RemoveAll(r.redis.aof()))
+	r.check(os.Rename(old, r.redis.aof()))
+	r.redis.start(t)
+	r.untilBooked(attempt)
+	if b := r.book("n1"); b.Epoch == "" || before.Epoch == "" {
+		t.Errorf("epochs %q, %q", before.Epoch, b.Epoch)
+	}
+	r.letGo("gpu.mid-proof#1")
+	r.waitDone()
+	r.wantOneAttempt(j)
+	r.submit(2)
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// proving is the partition of a job that is in mid-proof.
+func (r *rack) proving(j *submitted) int {
+	r.t.Helper()
+	at := -1
+	until(r.t, "a partition is proving", func() bool {
+		for i, p := range r.record(j).Partitions {
+			if p.Stage == job.Proving {
+				at = i
+			}
+		}
+		return at >= 0
+	})
+	return at
+}
+
+// untilBooked waits until an attempt is in the book of the first node.
+func (r *rack) untilBooked(a job.Attempt) {
+	r.t.Helper()
+	until(r.t, "attempt "+a.String()+" is booked", func() bool {
+		b := r.book(r.nodes[0].name)
+		if b == nil || b.Closed != "" {
+			return false
+		}
+		for _, e := range b.Entries {
+			if e.Attempt == a {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// B72: Redis is frozen while jobs start and end; afterwards the ledger is what is true.
+func TestB72RedisIsFrozenWhileJobsRun(t *testing.T) {
+	t.Parallel()
+	r, _ := pausedInProof(t)
+	r.redis.signal(syscall.SIGSTOP)
+	r.letGo("gpu.mid-proof#1")
+	for i := range uint64(3) {
+		r.submit(10 + i)
+	}
+	time.Sleep(2 * lease)
+	r.redis.signal(syscall.SIGCONT)
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// All disks of NATS and Redis are lost: the rack comes back empty, and what is submitted again is done.
+func TestAllDisksAreLost(t *testing.T) {
+	t.Parallel()
+	r, j := pausedInProof(t)
+	r.nats.kill()
+	r.redis.kill()
+	r.check(os.RemoveAll(r.nats.dir))
+	r.check(os.RemoveAll(r.redis.aof()))
+	r.redis.start(t)
+	r.nats.start(t)
+	r.letGo("gpu.mid-proof#1")
+	r.ready()
+	if _, err := r.client.Status(t.Context(), j.id); err == nil {
+		t.Error("the lost job is still known")
+	}
+	r.jobs = nil
+	r.checkQuiet() // no old segment, booking or message is left
+	r.submit(1, 2, 3)
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// B106: everything is started in the wrong order; nothing ends, and all is ready once the last server is there.
+func TestB106ServersComeLast(t *testing.T) {
+	t.Parallel()
+	r := &rack{t: t, hooks: t.TempDir()}
+	r.nats = &natsServer{dir: t.TempDir(), listen: freePort(t)}
+	r.redis = &redisServer{dir: t.TempDir(), listen: freePort(t)}
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth()
+	n.startGPU()
+	time.Sleep(time.Second)
+	r.nats.start(t)
+	r.connect()
+	time.Sleep(time.Second)
+	r.redis.start(t)
+	r.ready()
+	for _, p := range []*process{r.coordinators[0], n.synth, n.gpu} {
+		select {
+		case <-p.done:
+			t.Errorf("%s ended", p.name)
+		default:
+		}
+	}
+	r.submit(1)
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// The spill folder is a small tmpfs that a foreign file fills: the job waits and says for what, no process dies; when
+// there is room again it is done.
+func TestB81SpillFolderIsFull(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	n := r.addNode("n1")
+	if err := syscall.Mount("tmpfs", n.spill, "tmpfs", 0, "size=12m"); err != nil {
+		t.Fatalf("mount a small tmpfs (needs root): %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(n.spill, syscall.MNT_DETACH) })
+	n.startSynth("synth.pad_bytes=4MiB")
+	n.startGPU("prove.cache=" + t.TempDir())
+	r.ready()
+	r.submit(1)
+	r.waitDone()
+	foreign := filepath.Join(n.spill, "foreign")
+	f, err := os.Create(foreign)
+	r.check(err)
+	var st syscall.Statfs_t
+	until(t, "the pool is swept", func() bool { return namesIn(n, "pool") == "" })
+	r.check(syscall.Statfs(n.spill, &st))
+	r.check(syscall.Fallocate(int(f.Fd()), 0, 0, int64(st.Bavail)*st.Bsize-1<<20))
+	r.check(f.Close())
+	j := r.submit(2)
+	until(t, "the job says what it waits for", func() bool {
+		w, err := r.client.Why(t.Context(), j.id)
+		if err != nil {
+			return false
+		}
+		text := ""
+		for _, p := range w.Reasons {
+			text += p.Text + " " + string(p.Pool) + " "
+		}
+		return strings.Contains(text, "shm")
+	})
+	if record := r.record(j); record.State != job.Active {
+		t.Errorf("the job is %s: %+v", record.State, record.Fault)
+	}
+	r.check(os.Remove(foreign))
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// B54: two nodes share ten jobs, each computed once, though each message waits for half of an ack wait.
+func TestB54TwoNodesShareTheWork(t *testing.T) {
+	t.Parallel()
+	r := full(t, "n1", "n2")
+	for i := range uint64(10) {
+		r.submit(i)
+	}
+	r.waitDone()
+	share := map[job.Node]int{}
+	for _, j := range r.jobs {
+		p := r.record(j).Partitions[0]
+		share[p.Node]++
+		if len(p.Attempts) != 1 {
+			t.Errorf("attempts %+v", p.Attempts)
+		}
+	}
+	if share["n1"] < 2 || share["n2"] < 2 {
+		t.Errorf("shares %v", share)
+	}
+	r.checkQuiet()
+}
+
+// B105: a node whose workers are killed and its jobs are seen alike: not ready, and its attempt lost.
+func TestB105ViewsAgreeAfterACrash(t *testing.T) {
+	t.Parallel()
+	r, j := pausedInProof(t)
+	n := r.nodes[0]
+	n.gpu.kill()
+	n.synth.kill()
+	until(t, "node and job agree", func() bool {
+		v := r.view()
+		if v == nil {
+			return false
+		}
+		running := 0
+		for _, p := range r.record(j).Partitions {
+			if p.Stage.Running() {
+				running++
+			}
+		}
+		seen := 0
+		for _, node := range v.Nodes {
+			if node.Ready {
+				return false
+			}
+			seen += node.Running
+		}
+		return running == 0 && seen == 0
+	})
+	n.startSynth()
+	n.startGPU()
+	r.waitDone()
+	r.checkQuiet()
+}
+
+var _ bus.Message
+var _ wire.Empty

@@ -1,0 +1,308 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/job"
+)
+
+// lost counts a partition's attempts that were lost with their worker.
+func lost(p *job.Partition) (count int) {
+	for _, a := range p.Attempts {
+		if a.Outcome == job.OutcomeLost {
+			count++
+		}
+	}
+	return count
+}
+
+// kill -9 of the synthesis worker at each point of its path. B71: its bytes come back; B83: what it left is no hindrance.
+func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{
+		"synth.after-claim", "handoff.after-create", "handoff.after-size", "synth.mid-write", "handoff.before-seal",
+		"synth.after-seal", "synth.after-publish", "synth.before-ack",
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := newRack(t)
+			r.startCoordinator()
+			n := r.addNode("n1")
+			n.startGPU()
+			victim := n.startSynth(r.hooked("kill@" + point)...)
+			r.ready()
+			j := r.submit(1, 2)
+			if pid := r.reached(point + "#1"); pid != victim.pid() {
+				t.Fatalf("process %d came by %s, the worker is %d", pid, point, victim.pid())
+			}
+			victim.killed()
+			n.startSynth()
+			r.waitDone()
+			for _, p := range r.record(j).Partitions {
+				if lost(&p) > 1 {
+					t.Errorf("one kill cost more than an attempt: %+v", p.Attempts)
+				}
+			}
+			r.checkQuiet()
+		})
+	}
+}
+
+// kill -9 of the engine in mid-proof: it costs one attempt, the worker goes on.
+func TestEngineIsKilledInMidProof(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth()
+	worker := n.startGPU(r.hooked("kill@gpu.mid-proof")...)
+	r.ready()
+	j := r.submit(1)
+	if pid := r.reached("gpu.mid-proof#1"); pid == worker.pid() {
+		t.Fatal("it was the worker that was killed, not its engine")
+	}
+	r.waitDone()
+	if got := r.record(j).Partitions[0].Attempts; len(got) != 2 || got[0].Outcome == job.OutcomeOK || got[0].Fault == nil {
+		t.Errorf("attempts %+v", got)
+	}
+	select {
+	case <-worker.done:
+		t.Error("the worker ended with its engine")
+	default:
+	}
+	r.checkQuiet()
+}
+
+// kill -9 of the GPU worker in mid-proof: its engine goes too, its bytes come back (B71).
+func TestB71GPUWorkerIsKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{
+		"gpu.after-fetch", "handoff.before-map", "gpu.mid-proof", "gpu.after-proof", "gpu.after-result", "gpu.before-free",
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := newRack(t)
+			r.startCoordinator()
+			n := r.addNode("n1")
+			n.startSynth()
+			action := "kill@"
+			if point == "gpu.mid-proof" {
+				action = "pause@" // the engine is there; the worker is killed from outside
+			}
+			victim := n.startGPU(r.hooked(action + point)...)
+			r.ready()
+			j := r.submit(1, 2)
+			pid := r.reached(point + "#1")
+			engines := children(victim.pid())
+			if action == "pause@" {
+				victim.kill()
+			}
+			victim.killed()
+			if action == "pause@" {
+				until(t, "the engine is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+			}
+			for _, engine := range engines {
+				until(t, "no engine is left", func() bool { return syscall.Kill(engine, 0) != nil })
+			}
+			n.startGPU()
+			r.waitDone()
+			for _, p := range r.record(j).Partitions {
+				if lost(&p) > 1 {
+					t.Errorf("one kill cost more than an attempt: %+v", p.Attempts)
+				}
+			}
+			r.checkQuiet()
+		})
+	}
+}
+
+// B34: a worker is frozen past its lease and wakes up. Its bytes stay booked meanwhile, the other node does the work,
+// and what the sleeper does afterwards changes nothing (invariants 1 and 5).
+func TestB34FrozenWorkerWakesUp(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	n1 := r.addNode("n1")
+	n1.startSynth()
+	n1.startGPU(r.hooked("pause@gpu.mid-proof")...)
+	r.ready()
+	j := r.submit(1)
+	engine := r.reached("gpu.mid-proof#1")
+	sleepers := []int{n1.gpu.pid(), engine}
+	for _, pid := range sleepers {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, pid := range sleepers {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	})
+	r.letGo("gpu.mid-proof#1")
+	n2 := r.addNode("n2")
+	n2.startSynth()
+	n2.startGPU()
+	r.waitDone()
+	record := r.record(j)
+	if p := record.Partitions[0]; p.Node != "n2" || len(p.Attempts) != 2 || lost(&p) != 1 {
+		t.Fatalf("partition %+v", p)
+	}
+	before, err := r.client.Result(t.Context(), record)
+	r.check(err)
+	if b := r.book("n1"); b == nil || len(b.Entries) != 1 || !b.Entries[0].Limbo {
+		t.Errorf("the sleeper's bytes are not booked any more: %+v", b)
+	}
+	if attemptsIn(n1, "book") == "" || namesIn(n1, "seg") == "" {
+		t.Error("the sleeper's booking or segment is gone while it sleeps")
+	}
+	for _, pid := range sleepers {
+		r.check(syscall.Kill(pid, syscall.SIGCONT))
+	}
+	r.checkQuiet()
+	after, err := r.client.Result(t.Context(), r.record(j))
+	r.check(err)
+	if string(before) != string(after) {
+		t.Error("the stored proof changed after the job was done")
+	}
+}
+
+// B55: from the kill of a worker to the next start of its work it takes one lease and a little.
+func TestB55KilledWorkersWorkIsSoonTaken(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	n1 := r.addNode("n1")
+	n1.startSynth()
+	n1.startGPU(r.hooked("pause@gpu.mid-proof")...)
+	r.ready()
+	j := r.submit(1)
+	r.reached("gpu.mid-proof#1")
+	n2 := r.addNode("n2")
+	n2.startSynth()
+	n2.startGPU()
+	r.ready()
+	n1.gpu.kill()
+	killed := time.Now()
+	until(t, "another attempt begins", func() bool { return len(r.record(j).Partitions[0].Attempts) == 2 })
+	if took := time.Since(killed); took > 2*lease {
+		t.Errorf("it took %s, the lease is %s", took, lease)
+	}
+	n1.startGPU()
+	r.waitDone()
+	r.checkQuiet()
+}
+
+// B32: a busy worker is killed and started again at once, fifteen times at random moments.
+func TestB32WorkerIsKilledAndRestartedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	r := full(t, "n1", "n2")
+	for i := range uint64(20) {
+		r.submit(2*i, 2*i+1)
+	}
+	random := rand.New(rand.NewPCG(32, 0))
+	for range 15 {
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+		n := r.nodes[random.IntN(2)]
+		if random.IntN(2) == 0 {
+			n.synth.kill()
+			n.startSynth("synth.slots=1")
+		} else {
+			n.gpu.kill()
+			n.startGPU()
+		}
+	}
+	r.waitDone()
+	until(t, "each worker is listed once", func() bool {
+		v := r.view()
+		if v == nil || len(v.Nodes) != 2 {
+			return false
+		}
+		for _, n := range v.Nodes {
+			if len(n.Processes) != 2 || !n.Ready {
+				return false
+			}
+		}
+		return true
+	})
+	r.checkQuiet()
+}
+
+// B84: workers are killed by turns in mid-work; nothing piles up in the spill folder.
+func TestB84KilledByTurnsNothingPilesUp(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth(r.hooked("kill@synth.mid-write#1")...)
+	n.startGPU()
+	r.ready()
+	for i := range uint64(6) {
+		r.submit(i)
+		if i%2 == 0 {
+			n.synth.killed()
+			n.gpu.kill()
+			n.startGPU(r.hooked(fmt.Sprintf("kill@gpu.after-proof#%d", 1))...)
+			n.startSynth()
+		} else {
+			n.gpu.killed()
+			n.startGPU()
+			n.synth.kill()
+			n.startSynth(r.hooked("kill@synth.mid-write#1")...)
+		}
+		r.waitDone()
+		if files := len(entries(n, "seg")) + len(entries(n, "pool")); files > 4 {
+			t.Errorf("%d segments after %d jobs", files, i+1)
+		}
+		r.hooks = t.TempDir()
+		restartHooked(n, i)
+	}
+	r.checkQuiet()
+}
+
+// restartHooked gives the worker whose turn is next a folder of hooks that have not fired.
+func restartHooked(n *node, turn uint64) {
+	if turn%2 == 0 {
+		n.gpu.kill()
+		n.startGPU(n.rack.hooked("kill@gpu.after-proof")...)
+	} else {
+		n.synth.kill()
+		n.startSynth(n.rack.hooked("kill@synth.mid-write")...)
+	}
+}
+
+// B45: a job that kills its worker each time ends as a dead letter that names the signal; what stands behind it is done.
+func TestB45PoisonJobEndsAsADeadLetter(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator("attempts.lost_max=3")
+	n := r.addNode("n1")
+	n.startGPU()
+	n.startSynth(r.hooked("kill@synth.mid-write")...)
+	r.ready()
+	poison := r.submit(1)
+	for deaths := 1; ; deaths++ {
+		n.synth.killed()
+		if deaths == 3 {
+			break
+		}
+		r.hooks = t.TempDir()
+		n.startSynth(r.hooked("kill@synth.mid-write")...)
+	}
+	n.startSynth()
+	for i := range uint64(5) {
+		r.submit(10 + i)
+	}
+	r.waitDone(r.jobs[1:]...)
+	record := r.waitEnd(poison)
+	if record.State != job.Failed || record.Fault == nil || !strings.Contains(record.Fault.Message, "3 times") ||
+		record.Partitions[0].LostCount != 3 {
+		t.Errorf("the poison job is %s: %+v", record.State, record.Fault)
+	}
+	r.checkQuiet()
+}
