@@ -31,8 +31,9 @@ type Store struct {
 	view *view
 	// stops end the watches of buckets.
 	stops []func()
-	// updating keeps two changes of one record from getting into each other's way.
-	updating [64]sync.Mutex
+	// updating keeps two changes of one record from getting into each other's way: who changes it has put its token in.
+	// Waiting ends with the caller's context, which a mutex would not see.
+	updating [64]chan struct{}
 
 	flags flags
 	// Keys without a record at the last sweep, by their revision.
@@ -55,6 +56,9 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 	}
 	s := &Store{cfg: cfg, bus: b, kv: kv, log: log, view: newView(), looseKeys: map[string]uint64{}}
 	s.flags.kv = nodes
+	for i := range s.updating {
+		s.updating[i] = make(chan struct{}, 1)
+	}
 	for _, f := range []struct {
 		bucket, prefix string
 		kv             bus.KV
@@ -130,9 +134,13 @@ func (s *Store) Fetch(ctx context.Context, id job.ID) (Job, error) {
 // somebody else was faster, so it must decide from what it gets. Its error is returned as it is, with the record that
 // it was about. Only the leader may call it.
 func (s *Store) Update(ctx context.Context, id job.ID, change func(*job.Record) error) (Job, error) {
-	turn := &s.updating[slot(id)]
-	turn.Lock()
-	defer turn.Unlock()
+	turn := s.updating[slot(id)]
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return Job{}, fault.As(fault.Transient, fmt.Errorf("change record of job %s: %w", id, context.Cause(ctx)))
+	}
 	current, ok := s.view.get(id)
 	for range conflictsMax {
 		if !ok {

@@ -1,0 +1,212 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// The watchers. They read servers directly, without lines.
+
+func (w *world) decode(data []byte) *job.Record {
+	r := &job.Record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		w.fail("record is unreadable: %v", err)
+	}
+	return r
+}
+
+// seeRecord looks at each revision of each record, in order.
+func (w *world) seeRecord(e bus.Entry) {
+	id := job.ID(strings.TrimPrefix(e.Key, wire.JobKeyPrefix))
+	w.mu.Lock()
+	old := w.records[id]
+	accepted := w.accepted[id]
+	w.mu.Unlock()
+	if e.Deleted {
+		if accepted {
+			w.fail("invariant 3: the record of accepted job %s was deleted", id)
+		}
+		w.mu.Lock()
+		delete(w.records, id)
+		w.mu.Unlock()
+		return
+	}
+	r := w.decode(e.Value)
+	if old != nil {
+		w.compareRecords(old, r)
+	}
+	if r.State == job.Done {
+		w.seeDone(r)
+	}
+	if r.State == job.Failed && (r.Fault == nil || r.Fault.Message == "") {
+		w.fail("invariant 3: job %s failed without a reason", id)
+	}
+	w.mu.Lock()
+	w.records[id] = r
+	w.mu.Unlock()
+}
+
+func (w *world) compareRecords(old, r *job.Record) {
+	if old.State.Ended() && r.State != old.State {
+		w.fail("invariant 3: job %s ended as %s and is %s now", r.ID, old.State, r.State)
+	}
+	for i := range r.Partitions {
+		was, is := &old.Partitions[i], &r.Partitions[i]
+		name := fmt.Sprintf("partition %d of job %s", i, r.ID)
+		if is.Fence < was.Fence {
+			w.fail("fences only rise: %s went from %d to %d", name, was.Fence, is.Fence)
+		}
+		if was.Stage == job.Verified {
+			if is.Stage != job.Verified || is.Fence != was.Fence || !bytes.Equal(is.Proof, was.Proof) {
+				w.fail("invariant 6: %s was finished with fence %d, and is %s with fence %d", name, was.Fence, is.Stage, is.Fence)
+			}
+			continue
+		}
+		if is.Stage != job.Verified {
+			continue
+		}
+		a := r.Attempt(i)
+		if was.Fence != is.Fence || !was.Stage.Running() || old.State != job.Active {
+			w.fail("invariant 5: %s was %s with fence %d in a job that was %s, and attempt %s was accepted",
+				name, was.Stage, was.Fence, old.State, a)
+		}
+		if !bytes.Equal(is.Proof, w.made.proofs[is.Slice.SHA256]) {
+			w.fail("invariant 4: %s was finished by attempt %s with a proof that is not its own", name, a)
+		}
+		w.mu.Lock()
+		published := w.results[a]
+		w.mu.Unlock()
+		if !published {
+			w.fail("invariant 5: %s was finished by attempt %s, which published no proof", name, a)
+		}
+	}
+}
+
+func (w *world) seeDone(r *job.Record) {
+	if r.Result == nil || r.VerifiedCount() != len(r.Partitions) {
+		w.fail("invariant 4: job %s is done with %d of %d partitions", r.ID, r.VerifiedCount(), len(r.Partitions))
+	}
+}
+
+// seeBooks looks at all books: the ledger's and the hosts' own.
+func (w *world) seeBooks(ctx context.Context) {
+	l := w.ledger.Open()
+	for _, h := range w.hosts {
+		used := ledger.Amounts{}
+		h.mu.Lock()
+		for _, b := range h.book {
+			for pool, n := range b.amounts {
+				used[pool] += n
+			}
+		}
+		h.mu.Unlock()
+		for pool, n := range used {
+			if n > h.capacity()[pool] {
+				w.fail("invariant 1: host %s holds %s of %s in pool %s", h.name, n, h.capacity()[pool], pool)
+			}
+		}
+		b, err := l.Node(ctx, h.name)
+		if err != nil {
+			continue // away, or no such book
+		}
+		if pools := b.Mismatch(); len(pools) > 0 {
+			w.fail("invariant 1: book of %s: use of pools %v is not the sum of what is booked", h.name, pools)
+		}
+		if pools := b.Over(); len(pools) > 0 {
+			w.fail("invariant 1: book of %s is over its capacity in %v: %s", h.name, pools, inWords(b))
+		}
+	}
+}
+
+func inWords(v any) string {
+	data, _ := json.Marshal(v)
+	return string(data)
+}
+
+// left tells what is left of jobs that have ended, "" for nothing (invariants 2 and 9).
+func (w *world) left(ctx context.Context) string {
+	l, text := w.ledger.Open(), ""
+	for _, h := range w.hosts {
+		if b, err := l.Node(ctx, h.name); err != nil {
+			text += fmt.Sprintf("book of %s: %v\n", h.name, err)
+		} else if len(b.Entries) > 0 {
+			text += fmt.Sprintf("ledger of %s: %s\n", h.name, inWords(b.Entries))
+		}
+		h.mu.Lock()
+		for a, b := range h.book {
+			text += fmt.Sprintf("host %s holds %s (%s)\n", h.name, a, b.stage)
+		}
+		h.mu.Unlock()
+	}
+	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
+		log, err := w.bus.Log(ctx, stream)
+		if err != nil {
+			return err.Error()
+		}
+		if state, err := log.State(ctx); err != nil || state.Messages > 0 {
+			next, _ := log.Next(ctx, ">", 1)
+			text += fmt.Sprintf("stream %s has %d messages, the first is %s of %s\n", stream, state.Messages, next.ID,
+				next.At.Format(time.TimeOnly))
+		}
+	}
+	return text
+}
+
+// open are accepted jobs that have not ended.
+func (w *world) open() (out []*job.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.accepted {
+		if r := w.records[id]; r == nil || !r.State.Ended() {
+			if r == nil {
+				r = &job.Record{ID: id}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// watch looks at the books each second, at a time of its own.
+func (w *world) watch(ctx context.Context) {
+	for sleep(ctx, time.Second-time.Millisecond) == nil {
+		w.seeBooks(ctx)
+	}
+}
+
+// why is what the leader says about a job that waits.
+func (w *world) why(ctx context.Context, id job.ID) string {
+	l, _, err := w.leading()
+	if err != nil {
+		return err.Error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	reply, err := l.Why(ctx, id)
+	return fmt.Sprintf("why: %s %v\n", inWords(reply), err)
+}
+
+// summary counts what came of the jobs.
+func (w *world) summary() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	states, attempts, late := map[job.State]int{}, uint64(0), 0
+	for _, r := range w.records {
+		states[r.State]++
+		late += r.LateCount
+		for i := range r.Partitions {
+			attempts += r.Partitions[i].Fence
+		}
+	}
+	return fmt.Sprintf("%d accepted, %v, fences up to %d in all, %d late results, %.0fs", len(w.accepted), states,
+		attempts, late, time.Since(w.began).Seconds())
+}

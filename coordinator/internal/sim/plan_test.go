@@ -1,0 +1,286 @@
+package sim_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/ledger/memledger"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// Bounds of a run, in virtual time.
+const (
+	faultsMin, faultsMax = 4 * time.Minute, 10 * time.Minute
+	endWithin            = 20 * time.Minute // every accepted job, after all is healed
+	settleWithin         = 5 * time.Minute  // bytes and messages, after that
+)
+
+// undo ends a fault.
+type undo struct {
+	at time.Time
+	do func()
+}
+
+// plan makes faults and ends them.
+type plan struct {
+	w         *world
+	undos     []undo
+	snapshots []memledger.Snapshot
+}
+
+// faults lists what may happen, with weights.
+func (p *plan) faults() []struct {
+	weight int
+	do     func()
+} {
+	w := p.w
+	return []struct {
+		weight int
+		do     func()
+	}{
+		{14, w.submit},
+		{2, w.cancel},
+		{3, p.killCoordinator},
+		{2, p.cutCoordinator},
+		{2, p.cutLedger},
+		{1, p.cutServer},
+		{4, p.crashWorker},
+		{2, p.cutPower},
+		{2, p.pauseHost},
+		{2, p.cutHost},
+		{3, p.harmLedger},
+		{4, p.harmHost},
+	}
+}
+
+// until makes faults until their time is over, and has all of them end then.
+func (p *plan) until(end time.Time) {
+	all := p.faults()
+	total := 0
+	for _, f := range all {
+		total += f.weight
+	}
+	for time.Now().Before(end) && !p.w.failed() {
+		time.Sleep(p.w.dice.between(200*time.Millisecond, 8*time.Second))
+		p.expire(time.Now())
+		at := p.w.dice.pick(total)
+		for _, f := range all {
+			if at -= f.weight; at < 0 {
+				f.do()
+				break
+			}
+		}
+	}
+	p.expire(time.Now().Add(time.Hour))
+}
+
+func (p *plan) expire(now time.Time) {
+	slices.SortStableFunc(p.undos, func(a, b undo) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	for len(p.undos) > 0 && !p.undos[0].at.After(now) {
+		next := p.undos[0]
+		p.undos = p.undos[1:]
+		next.do()
+	}
+}
+
+// later ends a fault after a time between low and high.
+func (p *plan) later(low, high time.Duration, do func()) {
+	p.undos = append(p.undos, undo{time.Now().Add(p.w.dice.between(low, high)), do})
+}
+
+func (p *plan) note(format string, args ...any) { p.w.log.Info().Msgf("FAULT "+format, args...) }
+
+func (p *plan) host() *host { return p.w.hosts[p.w.dice.pick(len(p.w.hosts))] }
+
+func (p *plan) killCoordinator() {
+	seat := p.w.dice.pick(len(p.w.seats))
+	p.note("kill coordinator %d", seat)
+	p.w.killCoordinator(seat)
+	p.later(time.Second, 30*time.Second, func() { p.w.startCoordinator(seat) })
+}
+
+func (p *plan) cutCoordinator() {
+	if c := p.w.seats[p.w.dice.pick(len(p.w.seats))]; c != nil {
+		p.note("cut %s", c.name)
+		c.link.cut()
+		p.later(time.Second, 40*time.Second, c.link.heal)
+	}
+}
+
+func (p *plan) cutLedger() {
+	if c := p.w.seats[p.w.dice.pick(len(p.w.seats))]; c != nil {
+		p.note("cut %s from the ledger", c.name)
+		c.ledger.cut()
+		p.later(time.Second, 40*time.Second, c.ledger.heal)
+	}
+}
+
+func (p *plan) cutServer() {
+	p.note("the bus is away")
+	p.w.server.Cut()
+	p.later(time.Second, 30*time.Second, p.w.server.Heal)
+}
+
+func (p *plan) crashWorker() {
+	h, role := p.host(), wire.RoleSynth
+	if p.w.dice.chance(0.5) {
+		role = wire.RoleGPU
+	}
+	p.note("crash %s of %s", role, h.name)
+	h.crash(role)
+	p.later(time.Second, 40*time.Second, h.start)
+}
+
+func (p *plan) cutPower() {
+	h := p.host()
+	p.note("cut power of %s", h.name)
+	h.cutPower()
+	p.later(time.Second, 60*time.Second, h.start)
+}
+
+func (p *plan) pauseHost() {
+	h := p.host()
+	p.note("pause %s", h.name)
+	h.pause()
+	p.later(5*time.Second, 70*time.Second, h.resume)
+}
+
+func (p *plan) cutHost() {
+	h := p.host()
+	p.note("cut %s off", h.name)
+	for _, l := range h.links() {
+		l.cut()
+		p.later(5*time.Second, 60*time.Second, l.heal)
+	}
+}
+
+// harmLedger wipes the ledger, takes it away, or brings an older state of it.
+func (p *plan) harmLedger() {
+	l := p.w.ledger
+	what := p.w.dice.pick(5)
+	p.snapshots = append(p.snapshots, l.Snapshot())
+	old := p.snapshots[p.w.dice.pick(len(p.snapshots))]
+	p.note("ledger: %s", []string{"wiped", "restarted", "rolled back", "away", "remembered"}[what])
+	switch what {
+	case 0:
+		l.Wipe()
+	case 1:
+		l.Restart(old)
+	case 2:
+		l.RollBack(old)
+	case 3:
+		l.SetAway(errors.New("loading"))
+		p.later(time.Second, 30*time.Second, func() { l.SetAway(nil) })
+	}
+}
+
+// harmHost spoils a host for a while.
+func (p *plan) harmHost() {
+	h := p.host()
+	flag := []*bool{&h.full, &h.lies, &h.slow, &h.lost}
+	names := []string{"has a full shm", "lies", "is slow", "lost its device"}
+	i := p.w.dice.pick(len(flag))
+	p.note("%s %s", h.name, names[i])
+	h.change(func() { *flag[i] = true })
+	p.later(5*time.Second, 60*time.Second, func() { h.change(func() { *flag[i] = false }) })
+}
+
+// heal ends all trouble.
+func (w *world) heal() {
+	w.mu.Lock()
+	w.calm = true
+	w.mu.Unlock()
+	for seat := range w.seats {
+		w.startCoordinator(seat)
+	}
+	for _, h := range w.hosts {
+		h.start()
+		for _, l := range h.links() {
+			l.spoil(trouble{})
+		}
+	}
+	for _, c := range w.seats {
+		c.link.spoil(trouble{})
+		c.ledger.spoil(trouble{})
+	}
+}
+
+// run is one simulation.
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	watching := make(chan struct{})
+	go func() { defer close(watching); w.watch(ctx) }()
+	for seat := range w.seats {
+		w.startCoordinator(seat)
+	}
+	for _, h := range w.hosts {
+		h.start()
+	}
+	p := &plan{w: w}
+	p.until(time.Now().Add(w.dice.between(faultsMin, faultsMax)))
+	w.log.Info().Msg("HEAL")
+	w.heal()
+	w.recover(ctx)
+	cancel()
+	<-watching
+	w.stop()
+	w.clients.Wait()
+}
+
+// recover waits until all jobs have ended and nothing is left of them.
+func (w *world) recover(ctx context.Context) {
+	w.within(time.Minute, func() string {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err := w.readmit(ctx); err != nil {
+			return fmt.Sprintf("no leader a minute after all was healed: %v", err)
+		}
+		return ""
+	})
+	w.within(endWithin, func() string {
+		text := ""
+		for _, r := range w.open() {
+			text += fmt.Sprintf("invariant 3: job %s has not ended %s after all was healed: %s\n%s", r.ID, endWithin,
+				inWords(r), w.why(ctx, r.ID))
+		}
+		return text
+	})
+	w.within(settleWithin, func() string {
+		if text := w.left(ctx); text != "" {
+			return "invariants 2 and 9: left when all jobs have ended:\n" + text
+		}
+		return ""
+	})
+}
+
+// within fails unless there is nothing to say in time.
+func (w *world) within(limit time.Duration, look func() string) {
+	deadline := time.Now().Add(limit)
+	for !w.failed() {
+		text := look()
+		if text == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.fail("%s", text)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (w *world) stop() {
+	for seat := range w.seats {
+		w.killCoordinator(seat)
+	}
+	for _, h := range w.hosts {
+		h.resume()
+		h.crash(wire.RoleSynth)
+		h.crash(wire.RoleGPU)
+	}
+	w.bus.Close()
+}
