@@ -1,14 +1,13 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/proofrack/proofrack/shared/bus"
-	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -170,7 +169,9 @@ func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 // B38: cancel at each stage really stops the work, and nothing is left of it.
 func TestB38CancelAtEachStage(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"", "synth.after-claim", "synth.mid-write", "synth.after-publish", "gpu.mid-proof", "gpu.after-proof"} {
+	for _, point := range []string{
+		"", "synth.after-claim", "synth.mid-write", "synth.after-publish", "gpu.mid-proof", "gpu.after-proof",
+	} {
 		t.Run("at "+point, func(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
@@ -184,7 +185,7 @@ func TestB38CancelAtEachStage(t *testing.T) {
 			n.startGPU(hooks...)
 			r.ready()
 			if point == "" {
-				n.synth.signal(19) // SIGSTOP: the task stays in its queue
+				n.synth.signal(syscall.SIGSTOP) // the task stays in its queue
 			}
 			j := r.submit(1)
 			if point != "" {
@@ -194,7 +195,7 @@ func TestB38CancelAtEachStage(t *testing.T) {
 			r.check(r.client.Cancel(t.Context(), j.id, "twice does no harm"))
 			switch point {
 			case "":
-				n.synth.signal(18)
+				n.synth.signal(syscall.SIGCONT)
 			case "gpu.mid-proof": // the engine is ended, nobody lets it go
 			default:
 				r.letGo(point + "#1")
@@ -212,6 +213,3 @@ func TestB38CancelAtEachStage(t *testing.T) {
 		})
 	}
 }
-
-var _ = bytes.NewReader
-var _ = client.New

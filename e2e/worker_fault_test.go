@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -233,47 +232,33 @@ func TestB32WorkerIsKilledAndRestartedAgainAndAgain(t *testing.T) {
 	r.checkQuiet()
 }
 
-// B84: workers are killed by turns in mid-work; nothing piles up in the spill folder.
+// B84: both workers are killed by turns in mid-work; nothing piles up in the spill folder.
 func TestB84KilledByTurnsNothingPilesUp(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
 	r.startCoordinator()
 	n := r.addNode("n1")
-	n.startSynth(r.hooked("kill@synth.mid-write#1")...)
+	n.startSynth()
 	n.startGPU()
 	r.ready()
-	for i := range uint64(6) {
-		r.submit(i)
-		if i%2 == 0 {
-			n.synth.killed()
-			n.gpu.kill()
-			n.startGPU(r.hooked(fmt.Sprintf("kill@gpu.after-proof#%d", 1))...)
-			n.startSynth()
-		} else {
-			n.gpu.killed()
-			n.startGPU()
-			n.synth.kill()
-			n.startSynth(r.hooked("kill@synth.mid-write#1")...)
+	for i := range uint64(8) {
+		r.hooks = t.TempDir() // hooks fire once for each folder
+		victim, restart := n.synth, n.startSynth
+		hooks := r.hooked("kill@synth.mid-write")
+		if i%2 == 1 {
+			victim, restart, hooks = n.gpu, n.startGPU, r.hooked("kill@gpu.after-proof")
 		}
+		victim.kill()
+		victim = restart(hooks...)
+		r.submit(i)
+		victim.killed()
+		restart()
 		r.waitDone()
 		if files := len(entries(n, "seg")) + len(entries(n, "pool")); files > 4 {
-			t.Errorf("%d segments after %d jobs", files, i+1)
+			t.Errorf("%d segments after %d kills", files, i+1)
 		}
-		r.hooks = t.TempDir()
-		restartHooked(n, i)
 	}
 	r.checkQuiet()
-}
-
-// restartHooked gives the worker whose turn is next a folder of hooks that have not fired.
-func restartHooked(n *node, turn uint64) {
-	if turn%2 == 0 {
-		n.gpu.kill()
-		n.startGPU(n.rack.hooked("kill@gpu.after-proof")...)
-	} else {
-		n.synth.kill()
-		n.startSynth(n.rack.hooked("kill@synth.mid-write")...)
-	}
 }
 
 // B45: a job that kills its worker each time ends as a dead letter that names the signal; what stands behind it is done.
@@ -286,23 +271,28 @@ func TestB45PoisonJobEndsAsADeadLetter(t *testing.T) {
 	n.startSynth(r.hooked("kill@synth.mid-write")...)
 	r.ready()
 	poison := r.submit(1)
-	for deaths := 1; ; deaths++ {
-		n.synth.killed()
-		if deaths == 3 {
-			break
+	deaths := 0
+	until(t, "the poison job ends", func() bool {
+		select {
+		case <-n.synth.done:
+			n.synth.killed()
+			deaths++
+			r.hooks = t.TempDir() // hooks fire once for each folder
+			n.startSynth(r.hooked("kill@synth.mid-write")...)
+		default:
 		}
-		r.hooks = t.TempDir()
-		n.startSynth(r.hooked("kill@synth.mid-write")...)
+		return r.record(poison).State.Ended()
+	})
+	record := r.record(poison)
+	if record.State != job.Failed || record.Fault == nil || !strings.Contains(record.Fault.Message, "3 times") ||
+		record.Partitions[0].LostCount != 3 || deaths > 6 {
+		t.Errorf("after %d deaths the poison job is %s: %+v", deaths, record.State, record.Fault)
 	}
+	n.synth.kill()
 	n.startSynth()
 	for i := range uint64(5) {
 		r.submit(10 + i)
 	}
 	r.waitDone(r.jobs[1:]...)
-	record := r.waitEnd(poison)
-	if record.State != job.Failed || record.Fault == nil || !strings.Contains(record.Fault.Message, "3 times") ||
-		record.Partitions[0].LostCount != 3 {
-		t.Errorf("the poison job is %s: %+v", record.State, record.Fault)
-	}
 	r.checkQuiet()
 }

@@ -145,8 +145,11 @@ type fakeDelivery struct {
 	end   chan struct{}
 }
 
-func (b *fakeBus) put(data []byte) *fakeDelivery {
-	d := &fakeDelivery{bus: b, data: data, end: make(chan struct{})}
+func (b *fakeBus) put(data []byte) *fakeDelivery { return b.putAgain(data, 0) }
+
+// putAgain queues a message that was delivered before, to others.
+func (b *fakeBus) putAgain(data []byte, count int) *fakeDelivery {
+	d := &fakeDelivery{bus: b, data: data, count: count, end: make(chan struct{})}
 	b.waiting <- d
 	return d
 }

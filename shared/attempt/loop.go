@@ -197,6 +197,9 @@ func (l *loop) handle(ctx context.Context, d bus.Delivery) {
 		l.keep(runCtx, r)
 	}()
 	err = l.begin(runCtx, r)
+	if err == nil && d.Count() > DeliveriesMax {
+		err = fmt.Errorf("attempt %s: delivered %d times: %w", task.Attempt(), d.Count(), ErrUnsettled)
+	}
 	if err == nil {
 		err = task.Work(runCtx, r)
 	}
