@@ -55,12 +55,17 @@ type flags struct {
 	revisions map[job.Node]uint64
 }
 
+// see takes an entry of the bucket, or what was just written to it, whichever is later. A key that is gone without a
+// deletion, which shows by the revision that it had, was lost with the store's disk: revisions begin anew then.
 func (f *flags) see(e bus.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e.Key == intakeKey {
 		if e.Revision < f.intakeRev {
 			return
+		}
+		if e.Deleted && e.Revision == f.intakeRev {
+			e.Revision = 0
 		}
 		f.intakeRev, f.intake = e.Revision, Intake{}
 		if !e.Deleted {
@@ -72,6 +77,9 @@ func (f *flags) see(e bus.Entry) {
 	node, err := job.ParseNode(name)
 	if !ok || err != nil || e.Revision < f.revisions[node] {
 		return
+	}
+	if e.Deleted && e.Revision == f.revisions[node] {
+		e.Revision = 0
 	}
 	var mark NodeMark
 	if !e.Deleted && json.Unmarshal(e.Value, &mark) != nil {

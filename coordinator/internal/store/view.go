@@ -66,7 +66,9 @@ func (v *view) put(j Job) {
 	v.tell(id)
 }
 
-// drop forgets a record that was deleted at a revision. by tells whether that was this program's doing.
+// drop forgets a record that was deleted at a revision. retired tells that this is this program's doing, which fails
+// for a later record. What the store itself says is gone is gone, at whatever revision: a store that lost its disk
+// begins again at the first one, and its last answers may not have come back to us by the watch.
 func (v *view) drop(id job.ID, revision uint64, retired bool, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -75,8 +77,8 @@ func (v *view) drop(id job.ID, revision uint64, retired bool, now time.Time) {
 		v.retired[id] = max(v.retired[id], revision)
 	}
 	old, had := v.jobs[id]
-	if !had || old.Revision > revision {
-		return
+	if !had || retired && old.Revision > revision {
+		return // what we were to delete was changed meanwhile
 	}
 	delete(v.jobs, id)
 	delete(v.live, id)
