@@ -156,7 +156,7 @@ func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 	if _, err := r.client.Submit(t.Context(), request("one key", 7, 3)); err == nil {
 		t.Error("another input under the key was accepted")
 	}
-	r.jobs = append(r.jobs, &submitted{id: ids[0], seeds: []uint64{1, 2}})
+	r.accepted(ids[0], 1, 2)
 	r.waitDone()
 	jobs, err := r.client.Jobs(t.Context(), wire.JobsRequest{})
 	r.check(err)

@@ -6,12 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 
+	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs"
-	"github.com/proofrack/proofrack/shared/proof/toy"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -88,16 +87,14 @@ func (r *rack) checkProof(j *submitted, record *job.Record) {
 	r.t.Helper()
 	proof, err := r.client.Result(r.t.Context(), record)
 	r.check(err)
-	if len(proof) != len(j.seeds)*wire.ProofBytes {
-		r.t.Fatalf("job %s has %d bytes of proof for %d partitions", j.id, len(proof), len(j.seeds))
+	if len(proof) != len(j.public)*wire.ProofBytes {
+		r.t.Fatalf("job %s has %d bytes of proof for %d partitions", j.id, len(proof), len(j.public))
 	}
-	key := verifyingKey(r.t)
-	for i, seed := range j.seeds {
-		w, err := toy.Circuit().Decode(toy.Slice(seed))
-		r.check(err)
+	key := r.verifyingKey(j.circuit)
+	for i, public := range j.public {
 		p, err := groth16.ParseProof(proof[i*wire.ProofBytes : (i+1)*wire.ProofBytes])
 		if err == nil {
-			err = key.Verify(w.PublicInputs(), p)
+			err = key.Verify(public, p)
 		}
 		if err != nil {
 			r.t.Errorf("job %s partition %d does not verify: %v", j.id, i, err)
@@ -105,17 +102,12 @@ func (r *rack) checkProof(j *submitted, record *job.Record) {
 	}
 }
 
-func verifyingKey(t *testing.T) *groth16.PreparedKey {
-	t.Helper()
-	path := filepath.Join(built.params, toy.Circuit().ParamsName()+srs.KeyExtension)
-	key, err := srs.OpenKey(t.Context(), path, 0, srs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+func (r *rack) verifyingKey(c circuit.Circuit) *groth16.PreparedKey {
+	r.t.Helper()
+	key, err := srs.OpenKey(r.t.Context(), filepath.Join(r.params, c.ParamsName()+srs.KeyExtension), 0, srs.Options{})
+	r.check(err)
 	prepared, err := groth16.Prepare(key.VerifyingKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.check(err)
 	return prepared
 }
 

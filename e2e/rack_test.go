@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
@@ -71,23 +74,32 @@ type rack struct {
 	coordinators []*process
 	nodes        []*node
 	hooks        string
+	params       string // folder of parameters
+	circuits     string // that nodes take, separated by commas
 	bus          *natsbus.Bus
 	client       *client.Client
 	jobs         []*submitted
 }
 
-// submitted is a job of the test, with the seed of each partition.
+// submitted is a job of the test, with its circuit and what its proofs are to prove, by partition.
 type submitted struct {
-	id    job.ID
-	seeds []uint64
+	id      job.ID
+	circuit circuit.Circuit
+	public  [][]fr.Element
 }
 
 // newRack starts servers only.
 func newRack(t *testing.T) *rack {
 	t.Helper()
-	r := &rack{t: t, nats: startNATS(t), redis: startRedis(t), hooks: t.TempDir()}
+	r := &rack{t: t, nats: startNATS(t), redis: startRedis(t)}
+	r.equip()
 	r.connect()
 	return r
+}
+
+// equip gives the rack what is no server: hooks, and the toy circuit.
+func (r *rack) equip() {
+	r.hooks, r.params, r.circuits = r.t.TempDir(), built.params, toy.Circuit().ID()
 }
 
 // connect connects the test itself.
@@ -140,7 +152,7 @@ func (r *rack) startCoordinator(settings ...string) *process {
 	r.t.Helper()
 	name := fmt.Sprintf("coordinator %d", len(r.coordinators)+1)
 	p := start(r.t, name, append([]string{built.coordinator}, flags(shared(), coordinating(), []string{
-		"nats.urls=" + r.nats.url(), "ledger.address=" + r.redis.listen, "params.dir=" + built.params,
+		"nats.urls=" + r.nats.url(), "ledger.address=" + r.redis.listen, "params.dir=" + r.params,
 		"params.digest_cache=" + filepath.Join(r.hooks, "digests.json"),
 	}, settings)...)...)
 	r.coordinators = append(r.coordinators, p)
@@ -164,7 +176,7 @@ func (n *node) common() []string {
 func (n *node) startSynth(settings ...string) *process {
 	n.rack.t.Helper()
 	n.synth = start(n.rack.t, "synth "+string(n.name), append([]string{built.synth}, flags(shared(), working(), n.common(),
-		[]string{"synth.circuits=toy", "synth.slots=1", "synth.scratch_bytes=1MiB"}, settings)...)...)
+		[]string{"synth.circuits=" + n.rack.circuits, "synth.slots=1", "synth.scratch_bytes=1MiB"}, settings)...)...)
 	return n.synth
 }
 
@@ -172,7 +184,7 @@ func (n *node) startGPU(settings ...string) *process {
 	n.rack.t.Helper()
 	n.gpu = start(n.rack.t, "gpu "+string(n.name), append([]string{built.gpu}, flags(shared(), working(), n.common(),
 		[]string{
-			"prove.devices=cpu", "prove.circuits=toy", "prove.params=" + built.params,
+			"prove.devices=cpu", "prove.circuits=" + n.rack.circuits, "prove.params=" + n.rack.params,
 			"prove.cache=" + filepath.Join(n.spill, "cache"), "prove.workers=1", "prove.poll=200ms",
 			"engine.pause_min=50ms", "engine.stall_max=5s", "engine.start_max=10s",
 		}, settings)...)...)
@@ -246,12 +258,22 @@ func request(key string, number uint64, seeds ...uint64) client.Request {
 func (r *rack) submit(seeds ...uint64) *submitted {
 	r.t.Helper()
 	number := uint64(len(r.jobs) + 1)
-	j := &submitted{seeds: seeds}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	s, err := r.client.Submit(ctx, request(fmt.Sprintf("sector %d", number), number, seeds...))
 	r.check(err)
-	j.id = s.Job
+	return r.accepted(s.Job, seeds...)
+}
+
+// accepted notes a toy job that was accepted.
+func (r *rack) accepted(id job.ID, seeds ...uint64) *submitted {
+	r.t.Helper()
+	j := &submitted{id: id, circuit: toy.Circuit()}
+	for _, seed := range seeds {
+		w, err := toy.Circuit().Decode(toy.Slice(seed))
+		r.check(err)
+		j.public = append(j.public, w.PublicInputs())
+	}
 	r.jobs = append(r.jobs, j)
 	return j
 }

@@ -203,7 +203,8 @@ func TestAllDisksAreLost(t *testing.T) {
 // B106: everything is started in the wrong order; nothing ends, and all is ready once the last server is there.
 func TestB106ServersComeLast(t *testing.T) {
 	t.Parallel()
-	r := &rack{t: t, hooks: t.TempDir()}
+	r := &rack{t: t}
+	r.equip()
 	r.nats = &natsServer{dir: t.TempDir(), listen: freePort(t)}
 	r.redis = &redisServer{dir: t.TempDir(), listen: freePort(t)}
 	r.startCoordinator()
