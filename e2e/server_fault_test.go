@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // pausedInProof is a rack with a job whose first partition is in mid-proof and stays there.
@@ -41,7 +44,8 @@ func (r *rack) wantOneAttempt(j *submitted) {
 	}
 }
 
-// NATS is killed and comes back on the same store; meanwhile the proof that was being made is finished and kept (B62).
+// NATS is killed and comes back on the same store; meanwhile the proof that was being made is finished and kept.
+// Then consumers are deleted by hand, too (B62).
 func TestB62NATSIsKilledAndComesBack(t *testing.T) {
 	t.Parallel()
 	r, j := pausedInProof(t)
@@ -51,9 +55,32 @@ func TestB62NATSIsKilledAndComesBack(t *testing.T) {
 	r.nats.start(t)
 	r.waitDone()
 	r.wantOneAttempt(j)
+	r.deleteConsumers()
 	r.submit(4, 5)
 	r.waitDone()
 	r.checkQuiet()
+}
+
+// deleteConsumers deletes the consumers of all work queues, as by hand.
+func (r *rack) deleteConsumers() {
+	r.t.Helper()
+	conn, err := nats.Connect(r.nats.url())
+	r.check(err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	r.check(err)
+	count := 0
+	for _, name := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
+		stream, err := js.Stream(r.t.Context(), name)
+		r.check(err)
+		for consumer := range stream.ConsumerNames(r.t.Context()).Name() {
+			r.check(stream.DeleteConsumer(r.t.Context(), consumer))
+			count++
+		}
+	}
+	if count < 3 {
+		r.t.Fatalf("only %d consumers were there to be deleted", count)
+	}
 }
 
 // Redis is killed and comes back: running work goes on, nothing is granted before nodes have declared again. Its scripts
