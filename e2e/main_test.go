@@ -56,7 +56,8 @@ func build(folder string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c := toy.Circuit()
-	if _, err := generate.ToFolder(ctx, built.params, c, generate.FromSeed("e2e", c.ID()), generate.Options{}); err != nil {
+	_, err := generate.ToFolder(ctx, built.params, c, generate.FromSeed("e2e", c.ID()), generate.Options{})
+	if err != nil {
 		return fmt.Errorf("make parameters: %w", err)
 	}
 	return nil

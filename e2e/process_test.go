@@ -46,7 +46,9 @@ const logKept = 12 << 10
 // start runs a program until the test ends. It may end before, but not by a panic.
 func start(t *testing.T, name string, command ...string) *process {
 	t.Helper()
-	p := &process{t: t, name: name, cmd: exec.Command(command[0], command[1:]...), log: &logged{}, done: make(chan struct{})}
+	p := &process{
+		t: t, name: name, cmd: exec.Command(command[0], command[1:]...), log: &logged{}, done: make(chan struct{}),
+	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.WaitDelay = time.Second // engines may hold the pipe a moment longer
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -83,8 +83,8 @@ func (r *rack) deleteConsumers() {
 	}
 }
 
-// Redis is killed and comes back: running work goes on, nothing is granted before nodes have declared again. Its scripts
-// are gone, which nobody notices (B74).
+// Redis is killed and comes back: running work goes on, nothing is granted before nodes have declared again. Its
+// scripts are gone, which nobody notices (B74).
 func TestB74RedisIsKilledAndComesBack(t *testing.T) {
 	t.Parallel()
 	r, j := pausedInProof(t)

@@ -20,7 +20,8 @@ func lost(p *job.Partition) (count int) {
 	return count
 }
 
-// kill -9 of the synthesis worker at each point of its path. B71: its bytes come back; B83: what it left is no hindrance.
+// kill -9 of the synthesis worker at each point of its path. B71: its bytes come back; B83: what it left does not
+// hinder the next one.
 func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
@@ -261,7 +262,7 @@ func TestB84KilledByTurnsNothingPilesUp(t *testing.T) {
 	r.checkQuiet()
 }
 
-// B45: a job that kills its worker each time ends as a dead letter that names the signal; what stands behind it is done.
+// B45: a job that kills its worker each time ends as a dead letter that says how often; other jobs are done.
 func TestB45PoisonJobEndsAsADeadLetter(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
