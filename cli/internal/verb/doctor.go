@@ -89,8 +89,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "look at this host, and the servers that are named, for what would keep a rack from working",
 		Long: "doctor looks at shared memory, limits, the GPU driver and folders of this host; with --params at the\n" +
 			"parameters of every circuit, with --server at NATS and its clock, with --redis at the ledger's store. Each\n" +
-			"finding comes with its remedy. It keeps nothing but digests of parameters that it had to compute, and fails with\n" +
-			"exit code 9 if something must be fixed.",
+			"finding comes with its remedy. It keeps nothing but digests of parameters that it had to compute. It\n" +
+			"fails with exit code 9 if something must be fixed.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), &flags) },
 	}
@@ -164,7 +164,7 @@ func (r *doctorResult) parameters(ctx context.Context, a *app, f *storeFlags) []
 		}
 	}
 	if len(proved) == 0 && r.Fixes == before {
-		r.add(verdictFix, name, `put the published files there, or make some for development with "proofrack params generate"`,
+		r.add(verdictFix, name, `put the published files there, or make some with "proofrack params generate"`,
 			"no circuit can be proved with what is in %s", f.params)
 	}
 	return proved
@@ -188,7 +188,8 @@ func (r *doctorResult) parameterFile(ctx context.Context, a *app, f *storeFlags,
 	if report.Origin == srs.OriginDevelopment {
 		v, fix = verdictAdvice, "use the published file for proofs that a chain shall accept"
 	}
-	r.add(v, name, fix, "%s: %s file, %s, digest %s, %s", c.ID(), ext, byteText(report.Bytes), report.Digest, report.Origin)
+	r.add(v, name, fix, "%s: %s file, %s, digest %s, %s", c.ID(), ext, byteText(report.Bytes), report.Digest,
+		report.Origin)
 	return true
 }
 

@@ -147,7 +147,7 @@ func (r *doctorResult) clock(ctx context.Context, b bus.Bus, most time.Duration)
 	r.add(v, name, fix, "%s from the NATS server's, give or take %s", offset.Round(time.Millisecond/10),
 		(took / 2).Round(time.Millisecond/10))
 	if info.Config.Replicas < 2 {
-		r.add(verdictInfo, "jetstream", "", "the rack's streams are on one server: its disk is the only copy of accepted jobs")
+		r.add(verdictInfo, "jetstream", "", "streams are on one server: its disk is the only copy of accepted jobs")
 	}
 	return true
 }

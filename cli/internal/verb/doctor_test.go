@@ -61,7 +61,7 @@ func TestDoctorJudgesServers(t *testing.T) {
 		{"fast clock", scriptedBus{answers: map[string]string{account: roomy, events: at(-time.Minute)}}, 1, "1m0"},
 		{"slow clock", scriptedBus{answers: map[string]string{account: roomy, events: at(time.Minute)}}, 1, "-"},
 		{"no permission", scriptedBus{refuses: fault.New(fault.Invalid, "permission denied")}, 0, "may not ask"},
-		{"small messages", scriptedBus{refuses: fault.New(fault.Invalid, "nats: maximum payload exceeded")}, 1, "maximum payload"},
+		{"small messages", scriptedBus{refuses: fault.New(fault.Invalid, "maximum payload exceeded")}, 1, "maximum payload"},
 		{"garbage", scriptedBus{answers: map[string]string{account: "{", events: "["}}, 1, "read answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
