@@ -134,7 +134,8 @@ func TestObjectsOfAnotherTenantAreOutOfReach(t *testing.T) {
 		t.Error("another tenant's inputs open")
 	}
 	for _, subject := range []string{
-		wire.ClientSubject(wire.VerbStatus, "other"), wire.ClientSubject(wire.VerbCancel, "other"), wire.AdminSubject("nodes"),
+		wire.ClientSubject(wire.VerbStatus, "other"), wire.ClientSubject(wire.VerbCancel, "other"),
+		wire.AdminSubject("nodes"),
 	} {
 		_, err := main.Request(t.Context(), bus.Message{Subject: subject, Data: []byte("{}")})
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "permission") {
@@ -213,12 +214,14 @@ func TestWrongCredentialGivesOneClearLine(t *testing.T) {
 		change func(*natsbus.Config)
 		want   string
 	}{
-		"none":     {func(c *natsbus.Config) { c.CredsFile = "" }, "nats.creds_file"},
-		"foreign":  {func(c *natsbus.Config) { c.CredsFile = stranger }, "does not know the credential"},
-		"revoked":  {func(c *natsbus.Config) { c.CredsFile = gone }, "does not know the credential"},
-		"no file":  {func(c *natsbus.Config) { c.CredsFile = "/nowhere" }, "/nowhere"},
-		"no CA":    {func(c *natsbus.Config) { c.CAFile = "" }, "nats.ca_file"},
-		"plain":    {func(c *natsbus.Config) { c.URLs[0] = "nats://" + s.nats.Addr().String(); c.CAFile = "" }, "nats.ca_file"},
+		"none":    {func(c *natsbus.Config) { c.CredsFile = "" }, "nats.creds_file"},
+		"foreign": {func(c *natsbus.Config) { c.CredsFile = stranger }, "does not know the credential"},
+		"revoked": {func(c *natsbus.Config) { c.CredsFile = gone }, "does not know the credential"},
+		"no file": {func(c *natsbus.Config) { c.CredsFile = "/nowhere" }, "/nowhere"},
+		"no CA":   {func(c *natsbus.Config) { c.CAFile = "" }, "nats.ca_file"},
+		"plain": {func(c *natsbus.Config) {
+			c.URLs[0], c.CAFile = "nats://"+s.nats.Addr().String(), ""
+		}, "nats.ca_file"},
 		"all well": {func(*natsbus.Config) {}, ""},
 	} {
 		config := s.as(keyring.KindTenant, "main")
@@ -240,5 +243,36 @@ func TestWrongCredentialGivesOneClearLine(t *testing.T) {
 			strings.Contains(line, "\n") {
 			t.Errorf("%s: %s (%s)", name, line, fault.KindOf(err))
 		}
+	}
+}
+
+// TestServerRelaysAnswersToAnySubject shows the limit that docs/security.md names: NATS checks where a message goes,
+// not where its sender wants the answer, so a tenant can have its own bytes delivered elsewhere in the account. When this
+// test fails, the limit is gone and the document is to be changed.
+func TestServerRelaysAnswersToAnySubject(t *testing.T) {
+	t.Parallel()
+	s := newServers(t)
+	s.setup()
+	boss, _ := s.raw(keyring.KindCoordinator, "c2")
+	heard := make(chan *nats.Msg, 1)
+	_, err := boss.ChanSubscribe(wire.ClientSubject(wire.VerbCancel, "other"), heard)
+	check(t, err)
+	check(t, boss.Flush())
+	conn, _ := s.raw(keyring.KindTenant, "main")
+	_, err = conn.Request("$O.c2-in-main.M.eA==", []byte("crafted"), 2*time.Second)
+	check(t, err)
+	const crafted = "$JS.API.DIRECT.GET.OBJ_c2-in-main.$O.c2-in-main.M.eA=="
+	check(t, conn.PublishRequest(crafted, wire.ClientSubject(wire.VerbCancel, "other"), nil))
+	select {
+	case m := <-heard:
+		if string(m.Data) != "crafted" {
+			t.Errorf("heard %q", m.Data)
+		}
+		// What such a message cannot hide: by these headers a service may refuse it.
+		if m.Header.Get("Nats-Stream") != "OBJ_c2-in-main" {
+			t.Errorf("headers: %v", m.Header)
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("the server relays no longer")
 	}
 }

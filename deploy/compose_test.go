@@ -48,7 +48,8 @@ func environ(s types.ServiceConfig) []string {
 func workers(t *testing.T, p *types.Project) (workersynth.Config, workergpu.Config) {
 	t.Helper()
 	synth, gpu := workersynth.DefaultConfig(), workergpu.DefaultConfig()
-	_, err := config.Load(&synth, config.Sources{File: "examples/worker-synth.toml", Environ: environ(p.Services["synth"])})
+	_, err := config.Load(&synth,
+		config.Sources{File: "examples/worker-synth.toml", Environ: environ(p.Services["synth"])})
 	check(t, err)
 	_, err = config.Load(&gpu, config.Sources{File: "examples/worker-gpu.toml", Environ: environ(p.Services["gpu"])})
 	check(t, err)
@@ -122,8 +123,8 @@ func TestB106EverythingWaitsForHealth(t *testing.T) {
 	}
 }
 
-// TestB107HealthChecksAskTheRightPort: the port is the one that the service's own settings name; dependencies exist, all
-// images are pinned.
+// TestB107HealthChecksAskTheRightPort: the port is the one that the service's own settings name; dependencies exist,
+// all images are pinned.
 func TestB107HealthChecksAskTheRightPort(t *testing.T) {
 	t.Parallel()
 	p := composed(t)
@@ -219,7 +220,8 @@ func TestComposeSettingsAreTheProgramsOwn(t *testing.T) {
 		if c.NATS.InboxPrefix != keyring.InboxPrefix(keyring.KindCoordinator, user) || c.NATS.CredsFile != file {
 			t.Errorf("%s: %s, %s", name, c.NATS.InboxPrefix, c.NATS.CredsFile)
 		}
-		if !slices.ContainsFunc(p.Services[name].Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == file }) {
+		mounted := func(v types.ServiceVolumeConfig) bool { return v.Target == file }
+		if !slices.ContainsFunc(p.Services[name].Volumes, mounted) {
 			t.Errorf("%s: %s is not mounted", name, file)
 		}
 	}

@@ -94,7 +94,8 @@ func TestClusterProfileIsReadByTheServer(t *testing.T) {
 	three, err := natsserver.ProcessConfigFile(s.conf("nats/server-cluster.conf"))
 	check(t, err)
 	for name, o := range map[string]*natsserver.Options{"one": one, "three": three} {
-		if !o.SyncAlways || o.TLSConfig == nil || len(o.TrustedOperators) != 1 || o.NoAuthUser != "" || o.JetStreamMaxStore <= 0 {
+		if !o.SyncAlways || o.TLSConfig == nil || len(o.TrustedOperators) != 1 || o.NoAuthUser != "" ||
+			o.JetStreamMaxStore <= 0 {
 			t.Errorf("%s: sync, TLS, authentication or store", name)
 		}
 	}

@@ -48,7 +48,8 @@ func TestB109UnitsGiveTimeToStop(t *testing.T) {
 		if stop <= stopsWithin() {
 			t.Errorf("%s: TimeoutStopSec is %s, the program takes up to %s", role, stop, stopsWithin())
 		}
-		if u["KillSignal"] != "SIGTERM" || u["KillMode"] != "mixed" || !strings.HasPrefix(u["ExecStart"], "/usr/bin/"+role+" ") {
+		if u["KillSignal"] != "SIGTERM" || u["KillMode"] != "mixed" ||
+			!strings.HasPrefix(u["ExecStart"], "/usr/bin/"+role+" ") {
 			t.Errorf("%s: the signal does not reach the program alone: %v", role, u)
 		}
 		if u["User"] != "proofrack" || u["NoNewPrivileges"] != "yes" {

@@ -1,5 +1,3 @@
-// Command probe asks a program's /readyz, /livez or another health address and exits 0 if it answers 200: health checks
-// of images that have no shell.
 package main
 
 import (

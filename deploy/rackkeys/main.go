@@ -1,4 +1,3 @@
-// Command rackkeys makes the keys, certificates and permissions of a rack; deploy/keys.sh runs it.
 package main
 
 import (

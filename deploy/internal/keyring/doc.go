@@ -2,11 +2,11 @@
 //
 //	nats/    operator, account and signing seeds (secret), their tokens, and auth.conf, which the servers include
 //	creds/   one credentials file per node, coordinator, tenant and operator
-//	tls/     the rack's authority (its key is secret) and one certificate each for the NATS and the Redis servers
+//	tls/     the rack's authority (its key is secret), one certificate each for NATS and Redis servers
 //	redis/   users.acl for the server, passwords of the ledger and of operators
 //
-// It owns the permissions: which subjects each kind of user may publish and subscribe to (permissions.go). They stand in
-// the user's own token, signed by the account's key, so that a node or tenant is added without a word to the servers
+// It owns the permissions: which subjects each kind of user may publish and subscribe to (permissions.go). They
+// stand in the user's own token, signed by the account's key, so that a node or tenant is added without a word to the servers
 // and without touching anybody else's file. Taking a credential back changes the account's token in auth.conf, which
 // the servers then reload.
 //

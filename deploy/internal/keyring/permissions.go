@@ -11,10 +11,14 @@ import (
 type Kind string
 
 const (
+	// KindCoordinator is for one coordinator.
 	KindCoordinator Kind = "coordinator"
-	KindNode        Kind = "node"
-	KindTenant      Kind = "tenant"
-	KindOperator    Kind = "operator"
+	// KindNode is for all workers of a host.
+	KindNode Kind = "node"
+	// KindTenant is for the clients of a tenant.
+	KindTenant Kind = "tenant"
+	// KindOperator is for a person who runs the rack.
+	KindOperator Kind = "operator"
 )
 
 // rawLetters is the kind of dead letter that workers write: messages that they cannot read.

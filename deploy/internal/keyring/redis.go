@@ -18,12 +18,12 @@ const (
 const ledgerKeys = "c2:ledger:*"
 
 // ledgerCommands are those of package redisledger: its scripts run with the rights of who calls them.
-const ledgerCommands = "+hello +auth +ping +info +script|load +evalsha +time +del +hdel +hget +hgetall +hkeys +hlen " +
-	"+hmget +hset +zadd +zcard +zrange +zrangebyscore +zrem +zscore +smembers +sadd +srem"
+const ledgerCommands = "+hello +auth +ping +info +script|load +evalsha +time +del +hdel +hget +hgetall +hkeys " +
+	"+hlen +hmget +hset +zadd +zcard +zrange +zrangebyscore +zrem +zscore +smembers +sadd +srem"
 
 // operatorCommands look and change nothing.
-const operatorCommands = "+@read -@dangerous +hello +auth +ping +info +dbsize +client|list +slowlog|get +memory|usage " +
-	"+memory|doctor +latency|latest +config|get"
+const operatorCommands = "+@read -@dangerous +hello +auth +ping +info +dbsize +client|list +slowlog|get " +
+	"+memory|usage +memory|doctor +latency|latest +config|get"
 
 // makeRedis makes the users of the ledger's store. The file has digests; the passwords lie beside it.
 func (r *Ring) makeRedis() error {
