@@ -17,6 +17,7 @@ export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 # Where long tests and the demo keep large files.
 SCRATCH ?= scratch
 FUZZTIME ?= 30s
+SIM_SEEDS ?= 40
 BENCH ?= .
 
 .PHONY: help
@@ -40,6 +41,10 @@ servers: ## see to it that the servers which the tests start are installed
 test: servers ## run every package's tests, with real NATS and Redis, and one real 2 KiB sector end to end
 	go test -timeout 20m $(PACKAGES)
 	go test -timeout 10m -tags toy $(TOY)
+
+.PHONY: sim
+sim: ## simulate the rack under faults in virtual time, from SIM_SEEDS seeds
+	SIM_SEEDS=$(SIM_SEEDS) go test -timeout 15m -count 1 ./coordinator/internal/sim
 
 .PHONY: test-long
 test-long: servers ## also the tests that take minutes (build tag long)

@@ -99,7 +99,7 @@ func (r *rack) status(context.Context, bus.Message) (bus.Message, error) {
 	return answer(&wire.StatusReply{Record: &r.record})
 }
 
-func TestSmallInputsGoInlineLargeOnesByReference(t *testing.T) {
+func TestB63SmallInputsGoInlineLargeOnesByReference(t *testing.T) {
 	t.Parallel()
 	r, c := newRack(t)
 	r.serve()

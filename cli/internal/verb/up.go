@@ -197,7 +197,7 @@ func (p *oneProcess) stopRedis(context.Context) error {
 
 func nothing(context.Context) error { return nil }
 
-// removeSpill removes the node's folder in memory when nothing in it is needed after a restart: no segment and no result
+// removeSpill removes the node's folder in memory when nothing in it is needed after a restart: no segment, no result
 // that was not sent.
 func (p *oneProcess) removeSpill(context.Context) error {
 	for _, part := range []string{"seg", "outbox"} {
