@@ -378,7 +378,8 @@ func TestB45MessageThatNobodySettlesIsLost(t *testing.T) {
 			t.Error("it was worked on once more")
 		}
 		got := b.results()
-		if len(got) != 1 || got[0].Outcome != job.OutcomeLost || !strings.Contains(got[0].Fault.Message, "delivered 3 times") {
+		if len(got) != 1 || got[0].Outcome != job.OutcomeLost ||
+			!strings.Contains(got[0].Fault.Message, "delivered 3 times") {
 			t.Errorf("results %+v", got)
 		}
 	})

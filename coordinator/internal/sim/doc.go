@@ -1,5 +1,5 @@
 // Package sim simulates a rack: the real coordinators (election, leader, scheduler, records, ledger, verification)
-// against modelled hosts, on a bus and a ledger in memory, in virtual time. It owns no truth; everything in it is a test.
+// against modelled hosts, on a bus and a ledger in memory, in virtual time. It owns no truth; all of it is tests.
 //
 //	seed ─► faults ──► links (bus, ledger) ◄── coordinators: store, rack, lead, dispatch, scheduler
 //	                        ▲                        ▲

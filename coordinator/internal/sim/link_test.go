@@ -352,7 +352,11 @@ func (k *records) Watch(
 }
 
 func (l *link) Objects(ctx context.Context, bucket string) (bus.Objects, error) {
-	inner, err := answer(ctx, l.line, func(ctx context.Context) (bus.Objects, error) { return l.Bus.Objects(ctx, bucket) })
+	inner, err := answer(
+		ctx,
+		l.line,
+		func(ctx context.Context) (bus.Objects, error) { return l.Bus.Objects(ctx, bucket) },
+	)
 	return &files{inner, l}, err
 }
 

@@ -165,6 +165,11 @@ func (p *plan) harmLedger() {
 	p.snapshots = append(p.snapshots, l.Snapshot())
 	old := p.snapshots[p.w.dice.pick(len(p.snapshots))]
 	p.note("ledger: %s", []string{"wiped", "restarted", "rolled back", "away", "remembered"}[what])
+	if what == 1 || what == 2 {
+		p.w.mu.Lock()
+		p.w.setBackAt = time.Now()
+		p.w.mu.Unlock()
+	}
 	switch what {
 	case 0:
 		l.Wipe()
@@ -229,6 +234,7 @@ func (w *world) run() {
 	<-watching
 	w.stop()
 	w.clients.Wait()
+	time.Sleep(4 * callTimeout) // late calls arrive
 }
 
 // recover waits until all jobs have ended and nothing is left of them.

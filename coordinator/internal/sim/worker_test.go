@@ -156,18 +156,7 @@ func (p *worker) synthesize(d bus.Delivery, _ chan struct{}) {
 		return
 	case current:
 	}
-	h.mu.Lock()
-	held := h.book[a]
-	sealed := held != nil && held.sealed
-	h.mu.Unlock()
-	if held != nil {
-		// Delivered again: it is in somebody's hands, or its worker died and its bytes are not swept yet.
-		if sealed {
-			p.handOver(&t)
-			_ = d.Ack(p.ctx)
-			return
-		}
-		_ = d.Nak(p.ctx, heartbeat)
+	if p.again(d, &t) {
 		return
 	}
 	ctx, end, ok := p.begin(a, job.Synthesizing)
@@ -212,6 +201,23 @@ func (p *worker) synthesize(d bus.Delivery, _ chan struct{}) {
 	if p.handOver(&t) {
 		_ = d.Ack(p.ctx)
 	}
+}
+
+// again settles a task whose attempt has bytes already: it is in somebody's hands, or its worker died and they are not
+// swept yet.
+func (p *worker) again(d bus.Delivery, t *wire.SynthTask) bool {
+	p.h.mu.Lock()
+	held := p.h.book[t.Attempt]
+	sealed := held != nil && held.sealed
+	p.h.mu.Unlock()
+	switch {
+	case sealed:
+		p.handOver(t)
+		_ = d.Ack(p.ctx)
+	case held != nil:
+		_ = d.Nak(p.ctx, heartbeat)
+	}
+	return held != nil
 }
 
 func (p *worker) handOver(t *wire.SynthTask) bool {

@@ -44,13 +44,18 @@ type world struct {
 	jobs   int
 	keys   []*job.Record // what was submitted under a key
 
-	mu       sync.Mutex
-	calm     bool // no call is spoiled any more
-	records  map[job.ID]*job.Record
-	accepted map[job.ID]bool
-	results  map[job.Attempt]bool // proofs published
-	failures []string
-	clients  sync.WaitGroup
+	// over is since when a node's book is over its capacity; only the goroutine that watches books uses it.
+	over map[job.Node]time.Time
+
+	mu sync.Mutex
+	// setBackAt is when the ledger was last set back to an older state.
+	setBackAt time.Time
+	calm      bool // no call is spoiled any more
+	records   map[job.ID]*job.Record
+	accepted  map[job.ID]bool
+	results   map[job.Attempt]bool // proofs published
+	failures  []string
+	clients   sync.WaitGroup
 }
 
 // failuresMax bounds what one run tells.
@@ -103,7 +108,8 @@ func newWorld(t *testing.T, seed uint64, made *proved) *world {
 	w := &world{
 		t: t, seed: seed, dice: newDice(seed, "world"), log: zerolog.Nop(), made: made, began: time.Now(),
 		server: membus.New(membus.Config{}), seats: make([]*instance, 2),
-		records: map[job.ID]*job.Record{}, accepted: map[job.ID]bool{}, results: map[job.Attempt]bool{},
+		over: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
+		accepted: map[job.ID]bool{}, results: map[job.Attempt]bool{},
 	}
 	if os.Getenv("SIM_LOG") != "" {
 		w.log = zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true, TimeFormat: "15:04:05.000"}).
