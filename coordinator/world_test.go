@@ -48,7 +48,6 @@ type world struct {
 	made   *proved
 	log    zerolog.Logger
 
-	mu    sync.Mutex
 	edits []func(*coordinator.Config)
 }
 

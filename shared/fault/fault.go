@@ -121,8 +121,9 @@ func ReportOf(stage string, err error) *Report {
 		return &out
 	}
 	r := &Report{Kind: KindOf(err), Stage: stage, Message: printable(err.Error(), MessageBytesMax)}
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if k, ok := e.(*kindError); ok && k.hint != "" { //nolint:errorlint // each link of the chain is looked at
+	var k *kindError
+	for e := err; errors.As(e, &k); e = k.err {
+		if k.hint != "" {
 			r.Hint = printable(k.hint, HintBytesMax)
 			break
 		}

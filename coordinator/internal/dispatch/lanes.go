@@ -70,17 +70,6 @@ func (l *lanes) work() {
 	}
 }
 
-// pending counts tasks that wait or run.
-func (l *lanes) pending() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, queue := range l.queues {
-		n += len(queue)
-	}
-	return n
-}
-
 // close drops what waits and returns when what runs has ended; the lanes' context should have ended before.
 func (l *lanes) close() {
 	l.mu.Lock()

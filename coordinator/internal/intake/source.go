@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"hash"
 	"io"
 
@@ -32,7 +33,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	}
 	c.left -= int64(n)
 	c.hash.Write(p[:n])
-	if err != nil && err != io.EOF { //nolint:errorlint // io.Reader's contract is the bare value
+	if err != nil && !errors.Is(err, io.EOF) {
 		if fault.KindOf(err) == fault.Internal {
 			err = fault.As(fault.Transient, err)
 		}

@@ -3,7 +3,6 @@ package bustest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -299,6 +298,6 @@ func closing(s *suite) {
 	}
 	// What others wait for goes on.
 	other := s.open(c)
-	s.publish(s.message("", fmt.Sprint("x")))
+	s.publish(s.message("", "x"))
 	s.must(s.fetch(other).Ack(s.ctx))
 }
