@@ -246,9 +246,9 @@ func TestWrongCredentialGivesOneClearLine(t *testing.T) {
 	}
 }
 
-// TestServerRelaysAnswersToAnySubject shows the limit that docs/security.md names: NATS checks where a message goes,
-// not where its sender wants the answer, so a tenant can have its own bytes delivered elsewhere in the account. When
-// this test fails, the limit is gone and the document is to be changed.
+// TestServerRelaysAnswersToAnySubject shows the limit that docs/security.md names: NATS checks where a message
+// goes, not where its sender wants the answer, so a tenant can have its own bytes delivered elsewhere in the
+// account. When this test fails, the limit is gone and the document is to be changed.
 func TestServerRelaysAnswersToAnySubject(t *testing.T) {
 	t.Parallel()
 	s := newServers(t)
