@@ -157,8 +157,13 @@ func (c *Client) ask(ctx context.Context, verb string, body wire.Body, answer re
 	return Ask(ctx, c.bus, wire.ClientSubject(verb, c.tenant), body, answer, c.pause)
 }
 
-// Ask makes a request of the rack, and makes it again after a pause while nobody answers. The error of an answer is
-// returned as it is, also when it is transient: who asks decides.
+// answerWithin is how long the first answer may take before the request is made again; each time it may take twice as
+// long. A coordinator that was killed with a request in its hands never answers it, and nobody says so.
+const answerWithin = 5 * time.Second
+
+// Ask makes a request of the rack, and makes it again after a pause while nobody answers, until ctx ends. Requests are
+// idempotent, so one that was heard may be made again. The error of an answer is returned as it is, also when it is
+// transient: who asks decides.
 func Ask(
 	ctx context.Context, b bus.Bus, subject string, body wire.Body, answer interface {
 		wire.Body
@@ -169,8 +174,10 @@ func Ask(
 	if err != nil {
 		return err
 	}
-	for {
-		message, err := b.Request(ctx, bus.Message{Subject: subject, Data: data})
+	for limit := answerWithin; ; limit *= 2 {
+		tryCtx, cancel := context.WithTimeout(ctx, limit)
+		message, err := b.Request(tryCtx, bus.Message{Subject: subject, Data: data})
+		cancel()
 		if err == nil {
 			if err := wire.Decode(message.Data, answer); err != nil {
 				return fmt.Errorf("read answer of %s: %w", subject, err)

@@ -5,9 +5,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bus"
@@ -163,6 +166,43 @@ func TestRequestsWaitForARackThatStarts(t *testing.T) {
 	if _, err := nobody.Status(ctx, id); fault.KindOf(err) != fault.Transient {
 		t.Errorf("nobody answers: %v", err)
 	}
+}
+
+// A coordinator is killed with requests in its hands: they are made again, each time with more patience.
+func TestRequestsThatWereLostAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newRack(t)
+		killed := make(chan struct{})
+		var asked []time.Duration
+		begun := time.Now()
+		stop, err := r.bus.Serve(bus.Service{Name: "c2", Version: "0.1.0", Endpoints: []bus.Endpoint{{
+			Name: "status", Subject: wire.ClientSubject(wire.VerbStatus, "t1"),
+			Handle: func(ctx context.Context, m bus.Message) (bus.Message, error) {
+				r.mu.Lock()
+				asked = append(asked, time.Since(begun).Truncate(time.Second))
+				count := len(asked)
+				r.mu.Unlock()
+				if count < 3 {
+					<-killed
+					return bus.Message{}, errors.New("nobody hears it")
+				}
+				return r.status(ctx, m)
+			},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Status(t.Context(), id)
+		if err != nil || s.Record.ID != id {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if want := []time.Duration{0, 5 * time.Second, 16 * time.Second}; !slices.Equal(asked, want) {
+			t.Errorf("asked after %v, not %v", asked, want)
+		}
+		close(killed)
+		stop()
+	})
 }
 
 func TestB49WaitEndsWithTheJobOrWithItsContext(t *testing.T) {
