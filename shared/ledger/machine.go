@@ -82,10 +82,26 @@ func CheckCall(call Call) error {
 	return nil
 }
 
-// TermOver is the error of a call whose term is over.
-func TermOver(call Call, seen uint64) error {
-	return fault.New(fault.Lost, "term %d is over: the ledger has seen term %d", call.Term, seen)
+// Over is the error of a call whose term is over. Its kind is Lost.
+type Over struct {
+	// Term is the call's, Seen the highest that the ledger knows.
+	Term, Seen uint64
 }
+
+// Error implements error.
+func (o *Over) Error() string {
+	return fmt.Sprintf("term %d is over: the ledger has seen term %d", o.Term, o.Seen)
+}
+
+// FaultKind implements fault.Classified.
+func (*Over) FaultKind() fault.Kind { return fault.Lost }
+
+// SeenTerm is a term that a new reign must be above. Terms are counted in another store than this one, and begin anew
+// when that one loses its disks.
+func (o *Over) SeenTerm() uint64 { return o.Seen }
+
+// TermOver is the error of a call whose term is over.
+func TermOver(call Call, seen uint64) error { return &Over{Term: call.Term, Seen: seen} }
 
 // Begin is Ledger.Begin.
 func (m *Machine) Begin(term uint64, epoch string) (Call, error) {

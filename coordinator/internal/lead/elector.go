@@ -59,6 +59,7 @@ type Elector struct {
 	revision uint64
 	seenAt   time.Time
 	leading  bool
+	floor    uint64 // terms up to this were used, whatever the key says
 }
 
 // New makes an elector on the bucket c2-lead.
@@ -78,7 +79,8 @@ func (e *Elector) Seen() (wire.Lead, bool) {
 
 // Run takes part until the context ends. Whenever this instance leads, it calls work, whose context ends with the
 // reign; work must return then. When it returns earlier, the lead is given up, and taken again no sooner than a lease
-// later (others go first). Run returns the context's error.
+// later (others go first). An error of work that has a method SeenTerm tells that a higher term was in use elsewhere:
+// the key began anew with its store, and the next reign's term is above that one. Run returns the context's error.
 func (e *Elector) Run(ctx context.Context, work func(context.Context, Reign) error) error {
 	poll := time.NewTicker(e.cfg.Lease / 4)
 	defer poll.Stop()
@@ -91,6 +93,7 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context, Reign) err
 			switch {
 			case err == nil:
 				if err := e.reign(ctx, reign, sentAt, work); err != nil && ctx.Err() == nil {
+					e.raise(err)
 					e.log.Warn().Err(err).Uint64("term", reign.Term).Msg("lead given up")
 				}
 				pauseUntil = time.Now().Add(e.cfg.Lease)
@@ -103,6 +106,19 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context, Reign) err
 			return ctx.Err()
 		case <-poll.C:
 		}
+	}
+}
+
+// raise notes a term that work has met.
+func (e *Elector) raise(err error) {
+	var met interface {
+		error
+		SeenTerm() uint64
+	}
+	if errors.As(err, &met) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.floor = max(e.floor, met.SeenTerm())
 	}
 }
 
@@ -149,10 +165,10 @@ func (e *Elector) take(ctx context.Context) (Reign, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease)
 	defer cancel()
 	e.mu.Lock()
-	old, revision := e.seen, e.revision
+	old, revision, last := e.seen, e.revision, max(e.seen.Term, e.floor)
 	e.mu.Unlock()
 	next := wire.Lead{
-		Version: 1, Term: old.Term + 1, Epoch: old.Epoch, Instance: e.cfg.Instance, Lease: e.cfg.Lease, Seq: old.Seq + 1,
+		Version: 1, Term: last + 1, Epoch: old.Epoch, Instance: e.cfg.Instance, Lease: e.cfg.Lease, Seq: old.Seq + 1,
 	}
 	if next.Epoch == "" {
 		next.Epoch = uuid.NewString()

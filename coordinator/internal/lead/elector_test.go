@@ -3,6 +3,7 @@ package lead_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/membus"
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -183,6 +185,27 @@ func TestWorkThatFailsGivesTheLeadUp(t *testing.T) {
 	r.elector("b", wait)
 	close(fails)
 	r.until(leads("b"))
+}
+
+// The key's store lost its disks and the ledger did not: it has seen thousands of terms, and counting up to them one
+// reign at a time would take hours.
+func TestALeaderWhoseTermWasPassedElsewhereBeginsAboveIt(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	const seen = 5000
+	r.elector("a", func(ctx context.Context, reign lead.Reign) error {
+		if reign.Term <= seen {
+			return fmt.Errorf("begin: %w", ledger.TermOver(ledger.Call{Term: reign.Term, Epoch: reign.Epoch}, seen))
+		}
+		return wait(ctx, reign)
+	})
+	r.until(leads("a"))
+	r.until(func(now map[string]lead.Reign) bool { return now["a"].Term == seen+1 })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.reigns) != 2 || r.reigns[0].Term != 1 {
+		t.Errorf("reigns %+v, want terms 1 and %d", r.reigns, seen+1)
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
