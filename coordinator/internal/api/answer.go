@@ -68,9 +68,18 @@ func tenantOf(subject string) (job.Tenant, error) {
 	return t, fault.As(fault.Invalid, err)
 }
 
-// find gives a tenant's job. A job of somebody else does not exist for it.
-func find(s *store.Store, tenant job.Tenant, id job.ID) (store.Job, error) {
+// find gives a tenant's job. A job of somebody else does not exist for it. What this instance has not seen yet may have
+// been accepted by another one a moment ago, so the bucket itself is asked.
+func find(ctx context.Context, s *store.Store, tenant job.Tenant, id job.ID) (store.Job, error) {
 	j, ok := s.Get(id)
+	if !ok {
+		var err error
+		if j, err = s.Fetch(ctx, id); err == nil {
+			ok = true
+		} else if fault.KindOf(err) != fault.NotFound {
+			return store.Job{}, err
+		}
+	}
 	if ok && j.Record.Tenant == tenant {
 		return j, nil
 	}

@@ -44,12 +44,12 @@ func (i *Instance) submit(ctx context.Context, subject string, q *wire.Submit) (
 	return i.Intake.Submit(ctx, tenant, q), nil
 }
 
-func (i *Instance) status(_ context.Context, subject string, q *wire.JobRequest) (*wire.StatusReply, error) {
+func (i *Instance) status(ctx context.Context, subject string, q *wire.JobRequest) (*wire.StatusReply, error) {
 	tenant, err := tenantOf(subject)
 	if err != nil {
 		return nil, err
 	}
-	j, err := find(i.Store, tenant, q.Job)
+	j, err := find(ctx, i.Store, tenant, q.Job)
 	if err != nil {
 		return nil, err
 	}

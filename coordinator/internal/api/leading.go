@@ -40,7 +40,7 @@ func (l *Leading) cancel(ctx context.Context, subject string, q *wire.JobRequest
 	if err != nil {
 		return nil, err
 	}
-	if _, err := find(l.Store, tenant, q.Job); err != nil {
+	if _, err := find(ctx, l.Store, tenant, q.Job); err != nil {
 		return nil, err
 	}
 	r, err := l.Leader.Cancel(ctx, q.Job, q.Reason)
@@ -55,7 +55,7 @@ func (l *Leading) why(ctx context.Context, subject string, q *wire.JobRequest) (
 	if err != nil {
 		return nil, err
 	}
-	j, err := find(l.Store, tenant, q.Job)
+	j, err := find(ctx, l.Store, tenant, q.Job)
 	if err != nil {
 		return nil, err
 	}
