@@ -201,7 +201,7 @@ func (c *coordinator) lead(ctx context.Context, reign lead.Reign) error {
 // takeBeat takes a beat of a worker.
 func (c *coordinator) takeBeat(m bus.Message) {
 	var b wire.Beat
-	if err := wire.Decode(m.Data, &b); err != nil {
+	if err := wire.DecodeBeat(m.Data, &b); err != nil {
 		c.log.Warn().Err(err).Str("subject", m.Subject).Msg("beat not understood")
 		return
 	}

@@ -42,7 +42,7 @@ func bodies() map[string]wire.Body {
 			Attempt: attempt, Node: "n1", Device: "gpu0", Circuit: "porep-32GiB",
 			Slice:   job.Object{Name: wire.SliceName(id, 3), Bytes: 1 << 20, SHA256: digest},
 			Amounts: amounts, Priority: 5, Deadline: &at, TraceParent: "00-" + strings.Repeat("1", 32) + "-2222222222222222-01",
-			TestMarker: "kill",
+			SynthTaskSince2: wire.SynthTaskSince2{TestMarker: "kill"},
 		},
 		"prove_task": &wire.ProveTask{
 			Attempt: attempt, Node: "n1", Device: "gpu0", Circuit: "porep-32GiB", Segment: attempt.String(),
@@ -146,6 +146,13 @@ func TestVersionsOutsideTheRangeAreRefused(t *testing.T) {
 		`{"v":1,"job_id":"` + string(id) + `"}`:                     true,
 		`{"v":2,"job_id":"` + string(id) + `","field_of_later":{}}`: true,
 		`{"v":3,"job_id":"` + string(id) + `"}`:                     false,
+		`{"v":3,"v_min":3,"job_id":"` + string(id) + `"}`:           false,
+		`{"v":3,"v_min":2,"job_id":"` + string(id) + `"}`:           true,
+		`{"v":9,"v_min":1,"job_id":"` + string(id) + `"}`:           true,
+		`{"v":3,"v_min":0,"job_id":"` + string(id) + `"}`:           false,
+		`{"v":3,"v_min":-2,"job_id":"` + string(id) + `"}`:          false,
+		`{"v":1,"v_min":2,"job_id":"` + string(id) + `"}`:           true,
+		`{"v":0,"v_min":1,"job_id":"` + string(id) + `"}`:           false,
 		`{"v":0,"job_id":"` + string(id) + `"}`:                     false,
 		`{"job_id":"` + string(id) + `"}`:                           false,
 		`{"v":"1","job_id":"` + string(id) + `"}`:                   false,
@@ -160,6 +167,33 @@ func TestVersionsOutsideTheRangeAreRefused(t *testing.T) {
 		if (err == nil) != ok || err != nil && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v (%s)", text, err, fault.KindOf(err))
 		}
+	}
+}
+
+// A beat is read in any version, since it says which versions its sender reads.
+func TestBeatsAreReadInAnyVersion(t *testing.T) {
+	t.Parallel()
+	beat := *bodies()["beat"].(*wire.Beat)
+	beat.WireMin, beat.WireMax = 7, 9
+	fields, err := json.Marshal(beat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for head, ok := range map[string]bool{
+		`{"v":9,"v_min":7,`: true, `{"v":2,`: true, `{"v":0,`: false, `{`: false, `{"v":"9",`: false,
+	} {
+		var got wire.Beat
+		err := wire.DecodeBeat(append([]byte(head), fields[1:]...), &got)
+		if (err == nil) != ok || err != nil && fault.KindOf(err) != fault.Invalid || ok && !cmp.Equal(got, beat) {
+			t.Errorf("%s: %v", head, err)
+		}
+	}
+	beat.Node = "../n"
+	if fields, err = json.Marshal(beat); err != nil {
+		t.Fatal(err)
+	}
+	if err := wire.DecodeBeat(append([]byte(`{"v":2,`), fields[1:]...), &wire.Beat{}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a path as node: %v", err)
 	}
 }
 

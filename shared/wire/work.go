@@ -21,8 +21,7 @@ type SynthTask struct {
 	Priority    int            `json:"priority,omitempty"`
 	Deadline    *time.Time     `json:"deadline,omitempty"`
 	TraceParent string         `json:"traceparent,omitempty"`
-	// TestMarker asks a test hook for a fault (since version 2; test builds only look at it).
-	TestMarker string `json:"test_marker,omitempty"`
+	SynthTaskSince2
 }
 
 // Check implements Body.

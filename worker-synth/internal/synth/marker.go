@@ -17,11 +17,11 @@ const (
 
 // obeyMarker carries out the fault that a task asks for, if the worker is told to.
 func (m *making) obeyMarker() error {
-	if !m.config.Markers || m.task.TestMarker == "" {
+	if !m.config.Markers || m.task.Marker() == "" {
 		return nil
 	}
 	a := m.run.Attempt()
-	switch m.task.TestMarker {
+	switch m.task.Marker() {
 	case markerKill:
 		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill at the marker of attempt %s: %w", a, err)
@@ -32,5 +32,5 @@ func (m *making) obeyMarker() error {
 	case markerInvalid:
 		return fault.New(fault.Invalid, "bad input: attempt %s has the marker %q", a, markerInvalid)
 	}
-	return fault.New(fault.Internal, "attempt %s has the unknown marker %q", a, m.task.TestMarker)
+	return fault.New(fault.Internal, "attempt %s has the unknown marker %q", a, m.task.Marker())
 }
