@@ -209,3 +209,79 @@ func TestANodeWithoutReadyWorkersSaysWhy(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// What a node lacks is told in its workers' words, and is what it really lacks (invariant 8).
+func TestANodeSaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	synth := []wire.SynthCircuit{{Circuit: "c", SegmentBytes: 100}}
+	state := func(state, reason string, circuits []wire.SynthCircuit) func(*wire.Beat) {
+		return func(b *wire.Beat) { b.State, b.Reason, b.Synth = state, reason, circuits }
+	}
+	device := func(b *wire.Beat) {
+		circuits := []wire.DeviceCircuit{{Circuit: "c", Ready: true}}
+		b.Devices = []wire.DeviceState{{Device: "gpu0", Healthy: true, Circuits: circuits}}
+	}
+	for name, test := range map[string]struct {
+		beats             []*wire.Beat
+		ready             bool
+		reason            string
+		noDevice, missing string
+	}{
+		"nobody but a GPU worker": {
+			[]*wire.Beat{beat("g", wire.RoleGPU, 1, device)}, false, "no synthesis worker", "",
+			"no synthesis worker of the node knows circuit c",
+		},
+		"nobody but a synthesis worker": {
+			[]*wire.Beat{beat("a", wire.RoleSynth, 1)}, true, "", "no GPU worker", "",
+		},
+		"a GPU worker without a device": {
+			[]*wire.Beat{beat("a", wire.RoleSynth, 1), beat("g", wire.RoleGPU, 1, func(b *wire.Beat) {
+				b.State, b.Reason = wire.StateNotReady, "devices: NVML library not found"
+			})}, true, "", "its GPU worker has none: devices: NVML library not found", "",
+		},
+		"B81: a full folder": {
+			[]*wire.Beat{
+				beat("a", wire.RoleSynth, 1, state(wire.StateNotReady, "needs 80 MiB, /dev/shm has 4 MiB", synth)),
+				beat("g", wire.RoleGPU, 1, device),
+			}, false, "synthesis worker is not ready: needs 80 MiB, /dev/shm has 4 MiB", "",
+			"synthesis worker is not ready: needs 80 MiB, /dev/shm has 4 MiB",
+		},
+		"two workers, each with its own trouble": {
+			[]*wire.Beat{
+				beat("a", wire.RoleSynth, 1, state(wire.StateNotReady, "needs 80 MiB", synth)),
+				beat("b", wire.RoleSynth, 1, state(wire.StateDraining, "stopping: terminated", synth)),
+			}, false, "synthesis worker is not ready: needs 80 MiB; synthesis worker is draining: stopping: terminated",
+			"no GPU worker", "",
+		},
+		"the only worker that knows the circuit leaves": {
+			[]*wire.Beat{
+				beat("a", wire.RoleSynth, 1, state(wire.StateReady, "", nil)),
+				beat("b", wire.RoleSynth, 1, state(wire.StateDraining, "stopping: terminated", synth)),
+				beat("g", wire.RoleGPU, 1, device),
+			}, true, "", "", "synthesis worker is draining: stopping: terminated",
+		},
+		"a circuit that is not ready and does not say why": {
+			[]*wire.Beat{
+				beat("a", wire.RoleSynth, 1, state(wire.StateReady, "", synth)),
+				beat("g", wire.RoleGPU, 1, device, func(b *wire.Beat) { b.Devices[0].Circuits[0].Ready = false }),
+			}, true, "", "", "its worker does not say what it lacks",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := registry(t)
+			for _, b := range test.beats {
+				b.Host = &wire.HostReport{}
+				r.Beat(b, at(0))
+			}
+			n, _ := r.Node("n1")
+			v := n.View(store.NodeMark{})
+			if v.Ready != test.ready || v.Reason != test.reason || v.NoDevice != test.noDevice {
+				t.Errorf("ready %v: %q; no device: %q", v.Ready, v.Reason, v.NoDevice)
+			}
+			if test.missing != "" && (len(v.Devices) != 1 || v.Devices[0].Circuits["c"].Missing != test.missing) {
+				t.Errorf("devices %+v", v.Devices)
+			}
+		})
+	}
+}

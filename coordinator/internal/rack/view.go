@@ -17,12 +17,18 @@ func (n *Node) View(mark store.NodeMark) scheduler.NodeView {
 	v := scheduler.NodeView{
 		Node: n.Node, Cordoned: mark.Cordoned, Draining: mark.Draining,
 	}
-	synth := map[string]wire.SynthCircuit{}
+	synth, idle := map[string]wire.SynthCircuit{}, map[string]string{}
 	v.Ready, v.Reason = n.ready()
 	first := true
 	for _, p := range n.Processes {
 		b := &p.Beat
-		if b.Role != wire.RoleSynth || b.State != wire.StateReady {
+		if b.Role != wire.RoleSynth {
+			continue
+		}
+		if b.State != wire.StateReady {
+			for _, c := range b.Synth {
+				idle[c.Circuit] = stateOf(b)
+			}
 			continue
 		}
 		v.SynthSlots += b.Slots
@@ -39,8 +45,34 @@ func (n *Node) View(mark store.NodeMark) scheduler.NodeView {
 	if n.Host != nil {
 		v.Capacity = n.Host.Report.Capacity
 	}
-	v.Devices = n.devices(mark, synth, v.Capacity)
+	v.Devices = n.devices(mark, synth, idle, v.Capacity)
+	if len(v.Devices) == 0 {
+		v.NoDevice = n.noDevice()
+	}
 	return v
+}
+
+// stateOf says that a synthesis worker takes no work, and why.
+func stateOf(b *wire.Beat) string {
+	text := "synthesis worker is not ready"
+	if b.State == wire.StateDraining {
+		text = "synthesis worker is draining"
+	}
+	return strings.TrimSuffix(text+": "+b.Reason, ": ")
+}
+
+// noDevice says why a node has no device.
+func (n *Node) noDevice() string {
+	var reasons []string
+	for _, p := range n.Processes {
+		if p.Beat.Role == wire.RoleGPU {
+			reasons = append(reasons, strings.TrimSuffix("its GPU worker has none: "+p.Beat.Reason, ": "))
+		}
+	}
+	if len(reasons) == 0 {
+		return "no GPU worker"
+	}
+	return strings.Join(slices.Compact(reasons), "; ")
 }
 
 // ready tells whether a node can take work at all.
@@ -48,26 +80,25 @@ func (n *Node) ready() (bool, string) {
 	if n.Host == nil {
 		return false, "no process has reported for the host yet"
 	}
-	reason := "no synthesis worker"
+	var reasons []string
 	for _, p := range n.Processes {
 		if p.Beat.Role != wire.RoleSynth {
 			continue
 		}
-		switch p.Beat.State {
-		case wire.StateReady:
+		if p.Beat.State == wire.StateReady {
 			return true, ""
-		case wire.StateDraining:
-			reason = "synthesis worker is draining"
-		default:
-			reason = "synthesis worker is not ready: " + p.Beat.Reason
 		}
+		reasons = append(reasons, stateOf(&p.Beat))
 	}
-	return false, reason
+	if len(reasons) == 0 {
+		return false, "no synthesis worker"
+	}
+	return false, strings.Join(slices.Compact(reasons), "; ")
 }
 
 // devices gives each device once: when two processes name one, the later start drives it.
 func (n *Node) devices(
-	mark store.NodeMark, synth map[string]wire.SynthCircuit, capacity ledger.Amounts,
+	mark store.NodeMark, synth map[string]wire.SynthCircuit, idle map[string]string, capacity ledger.Amounts,
 ) []scheduler.DeviceView {
 	var out []scheduler.DeviceView
 	for _, p := range slices.Backward(n.Processes) {
@@ -91,7 +122,7 @@ func (n *Node) devices(
 				dv.Quarantined, dv.Reason = true, q.Reason
 			}
 			for _, c := range d.Circuits {
-				dv.Circuits[c.Circuit] = circuitView(d, c, synth, capacity)
+				dv.Circuits[c.Circuit] = circuitView(d, c, synth, idle, capacity)
 			}
 			out = append(out, dv)
 		}
@@ -102,13 +133,20 @@ func (n *Node) devices(
 	return out
 }
 
+// circuitView is what a device and its node offer for a circuit: synth are the circuits of synthesis workers that are
+// ready, idle those of the others, with what keeps these.
 func circuitView(
-	d wire.DeviceState, c wire.DeviceCircuit, synth map[string]wire.SynthCircuit, capacity ledger.Amounts,
+	d wire.DeviceState, c wire.DeviceCircuit, synth map[string]wire.SynthCircuit, idle map[string]string,
+	capacity ledger.Amounts,
 ) scheduler.CircuitView {
 	s, ok := synth[c.Circuit]
 	switch {
+	case !c.Ready && c.Missing == "":
+		return scheduler.CircuitView{Missing: "its worker does not say what it lacks"}
 	case !c.Ready:
 		return scheduler.CircuitView{Missing: c.Missing}
+	case !ok && idle[c.Circuit] != "":
+		return scheduler.CircuitView{Missing: idle[c.Circuit]}
 	case !ok:
 		return scheduler.CircuitView{Missing: "no synthesis worker of the node knows circuit " + c.Circuit}
 	}

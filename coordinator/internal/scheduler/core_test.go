@@ -47,23 +47,26 @@ func TestViewOfRecord(t *testing.T) {
 		"a failed one avoids the device": {
 			func(r *job.Record) {
 				a := claim(t, r)
-				_ = r.Fail(a, &fault.Report{Kind: fault.Device}, policy, epoch)
+				_ = r.Fail(a, &fault.Report{Kind: fault.Device, Message: "out of memory"}, policy, epoch)
 			},
 			scheduler.PartitionView{
 				Stage: job.Waiting, Fence: 2, StageAt: epoch, NotBefore: epoch.Add(time.Second),
-				Avoid: scheduler.Place{Node: "n1", Device: "gpu0"},
+				Avoid: scheduler.Place{Node: "n1", Device: "gpu0"}, Last: "on n1/gpu0 failed: out of memory",
 			},
 		},
 		"a lost one avoids the node": {
 			func(r *job.Record) { _ = r.Lose(claim(t, r), "gone", policy, epoch) },
 			scheduler.PartitionView{
 				Stage: job.Waiting, Fence: 2, StageAt: epoch, NotBefore: epoch.Add(time.Second),
-				Avoid: scheduler.Place{Node: "n1"},
+				Avoid: scheduler.Place{Node: "n1"}, Last: "on n1/gpu0 was lost: gone",
 			},
 		},
 		"one that was handed back avoids the node": {
 			func(r *job.Record) { _ = r.HandBack(claim(t, r), "drain", 0, epoch) },
-			scheduler.PartitionView{Stage: job.Waiting, Fence: 2, StageAt: epoch, Avoid: scheduler.Place{Node: "n1"}},
+			scheduler.PartitionView{
+				Stage: job.Waiting, Fence: 2, StageAt: epoch, Avoid: scheduler.Place{Node: "n1"},
+				Last: "on n1/gpu0 was handed back: drain",
+			},
 		},
 		"a cancelled one is stopped": {
 			func(r *job.Record) { claim(t, r); _ = r.Cancel(nil, epoch) },

@@ -31,6 +31,9 @@
 // partitions on 64 nodes of 8 devices). At most [Config.AdmitsMax] partitions are admitted per event; the outcomes of
 // these carry on. [Core.Why], [Core.Left] and [Core.Stats] cost more: they look at all jobs that wait.
 //
-// It does not book: the ledger does and may refuse, and the node has a veto after that. It does not know why a node is
-// not ready, only that it is. Deadlines do not change the order.
+// Every wait has a reason (invariant 8). What keeps a whole node from work is told before what its devices lack, which
+// often only follows from it, and in the worker's own words; after that come size, bytes with their holders, and order.
+//
+// It does not book: the ledger does and may refuse, and the node has a veto after that. It does not find out why a node
+// is not ready: the node says so. Deadlines do not change the order.
 package scheduler

@@ -55,6 +55,7 @@ func (c *Core) partSeen(p *part, v *PartitionView) {
 		c.dequeue(p)
 		c.leave(p)
 		p.avoid, p.notBefore, p.passedAt, p.refusals, p.cause = v.Avoid, v.NotBefore, time.Time{}, 0, ""
+		p.last = v.Last
 		if v.NotBefore.After(c.now) {
 			c.pause(p)
 			return

@@ -52,9 +52,8 @@ type spot struct {
 type device struct {
 	node *node
 	view DeviceView
-	// present tells that the latest view has it, usable that it may get work; excuse says why not.
+	// present tells that the latest view has it, usable that it may get work.
 	present, usable bool
-	excuse          string
 	// profiles by circuit.index, nil where nothing is known.
 	profiles []*profile
 	// runs are booked here, oldest first; proving counts those in the proof, until provingUntil by estimate.

@@ -82,9 +82,9 @@ func equalNeeds(a, b Needs) bool {
 // reckon decides again which devices of a node may get work.
 func (c *Core) reckon(n *node, changed bool) {
 	for _, d := range n.devices {
-		excuse := c.excuse(d)
-		changed = changed || d.usable != (excuse == "")
-		d.usable, d.excuse = excuse == "", excuse
+		usable := c.nodeExcuse(n) == "" && c.deviceExcuse(d) == ""
+		changed = changed || d.usable != usable
+		d.usable = usable
 	}
 	if !changed {
 		return
@@ -98,14 +98,10 @@ func (c *Core) reckon(n *node, changed bool) {
 	}
 }
 
-// excuse says why a device may get no work at all, "" when it may.
-func (c *Core) excuse(d *device) string {
-	n := d.node
-	wire := c.cfg.Wire.meet(n.view.Wire).meet(d.view.Wire)
+// nodeExcuse says why a whole node gets no work, "" when it may.
+func (c *Core) nodeExcuse(n *node) string {
 	switch {
 	case n.gone, !n.seen:
-		return "is gone"
-	case !d.present:
 		return "is gone"
 	case n.view.Draining:
 		return "is draining"
@@ -114,9 +110,20 @@ func (c *Core) excuse(d *device) string {
 	case !n.view.Ready:
 		return "is not ready" + because(n.view.Reason)
 	case n.view.SynthSlots <= 0:
-		return "has no synthesis worker"
+		return "has no synthesis worker with a slot"
 	case !n.declared:
 		return "has not declared its holdings"
+	}
+	return ""
+}
+
+// deviceExcuse says why a device gets no work although its node would.
+func (c *Core) deviceExcuse(d *device) string {
+	n := d.node
+	wire := c.cfg.Wire.meet(n.view.Wire).meet(d.view.Wire)
+	switch {
+	case !d.present:
+		return "is gone"
 	case d.quarantined, d.view.Quarantined:
 		return "is in quarantine" + because(d.view.Reason)
 	case !d.view.Healthy:

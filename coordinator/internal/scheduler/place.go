@@ -64,7 +64,7 @@ func (c *Core) place(s *shape, where []*node) bool {
 		}
 	}
 	if best.node == nil {
-		if hold.kind != heldTurn || len(where) == len(c.order) {
+		if hold.kind > heldTurn || len(where) == len(c.order) {
 			s.hold, s.heldAt = hold, c.now
 		}
 		if hold.kind == heldMemory {
@@ -108,10 +108,10 @@ func (c *Core) try(p *part, d *device, elsewhere bool) (candidate, held) {
 	if !d.usable || pr == nil || !pr.view.Ready || elsewhere && p.shape.avoids(d) {
 		return candidate{}, held{}
 	}
+	hold := held{kind: heldTurn}
 	if !c.wants(d, pr, 0) {
-		return candidate{}, held{}
+		return candidate{}, hold
 	}
-	var hold held
 	for i := range pr.choices {
 		ch := &pr.choices[i]
 		if !ch.fits {
@@ -309,7 +309,8 @@ type held struct {
 type heldKind uint8
 
 const (
-	heldTurn heldKind = iota
+	heldUnavailable heldKind = iota
+	heldTurn
 	heldSlots
 	heldRefusal
 	heldEviction
@@ -325,7 +326,7 @@ func (h held) or(other held) held {
 }
 
 func (h held) hold() Hold {
-	out := Hold{Code: [...]Code{Turn, Slots, Refusal, Eviction, Pinned, Memory}[h.kind]}
+	out := Hold{Code: [...]Code{Unavailable, Turn, Slots, Refusal, Eviction, Pinned, Memory}[h.kind]}
 	if h.node != nil {
 		out.Node = h.node.name
 		if h.kind == heldMemory {

@@ -49,8 +49,10 @@ type PartitionView struct {
 	// StageAt is when the stage was reached, NotBefore when a waiting partition may go (zero: at once).
 	StageAt   time.Time
 	NotBefore time.Time
-	// Avoid is where the last attempt failed, was lost or was handed back; the zero Place is nowhere.
+	// Avoid is where the last attempt failed, was lost or was handed back; the zero Place is nowhere. Last says how it
+	// ended, and why, for people.
 	Avoid Place
+	Last  string
 }
 
 // ViewOf takes a job's view from its record. Partitions of a job that is not active are stopped, whatever their stage
@@ -77,10 +79,31 @@ func ViewOf(r *job.Record) JobView {
 				w.Avoid = Place{Node: last.Node}
 			case job.OutcomeOK, job.OutcomeCancelled:
 			}
+			w.Last = endOfLast(last)
 		}
 		v.Partitions[i] = w
 	}
 	return v
+}
+
+// endOfLast says where, how and why an attempt ended.
+func endOfLast(a *job.AttemptRecord) string {
+	how := ""
+	switch a.Outcome {
+	case job.OutcomeFailed:
+		how = "failed"
+	case job.OutcomeLost:
+		how = "was lost"
+	case job.OutcomeHandedBack:
+		how = "was handed back"
+	case job.OutcomeOK, job.OutcomeCancelled:
+		return ""
+	}
+	text := "on " + Place{Node: a.Node, Device: a.Device}.String() + " " + how
+	if a.Fault != nil {
+		text += because(a.Fault.Message)
+	}
+	return text
 }
 
 // Needs is what one attempt takes on a node.
@@ -127,6 +150,8 @@ type NodeView struct {
 	Wire       Versions
 	Capacity   ledger.Amounts
 	Devices    []DeviceView
+	// NoDevice says why there is none.
+	NoDevice string
 	// Book is the ledger's book of the node. It must have been read after the outcomes of all earlier Admits that it
 	// may contain were reported. nil leaves what is known.
 	Book *Book

@@ -59,6 +59,8 @@ type part struct {
 	// refusals counts refusals in a row that were the job's own, cause is the last.
 	refusals int
 	cause    string
+	// last is how the attempt before ended.
+	last string
 }
 
 func (p *part) attempt(fence uint64) job.Attempt {

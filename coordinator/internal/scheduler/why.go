@@ -54,11 +54,14 @@ func (c *Core) Why(id job.ID) []Reason {
 
 func (c *Core) whyPausing(p *part) Reason {
 	r := Reason{Code: Backoff, Until: p.notBefore}
-	r.Text = "waits until " + p.notBefore.UTC().Format(time.RFC3339) + " after "
-	if p.cause != "" {
-		r.Text += "a refusal: " + p.cause
-	} else {
-		r.Text += "its last attempt"
+	r.Text = "waits until " + p.notBefore.UTC().Format(time.RFC3339)
+	switch {
+	case p.cause != "":
+		r.Text += " after a refusal: " + p.cause
+	case p.last != "":
+		r.Text += " after its last attempt " + p.last
+	default:
+		r.Text += " after its last attempt"
 	}
 	return r
 }
@@ -71,120 +74,14 @@ func (c *Core) whyWaiting(p *part) Reason {
 		return Reason{Code: PausedCode, Text: "paused" + because(c.pauseReason)}
 	}
 	survey := c.survey(p.job.circuit)
-	switch {
-	case survey.nodes == 0:
-		return Reason{Code: NoNode, Text: "no node"}
-	case survey.ready == 0:
-		text := "no worker has parameters for " + p.job.circuit.name
-		if len(survey.missing) > 0 {
-			text += ": " + strings.Join(survey.missing, "; ")
-		}
-		return Reason{Code: NoParams, Text: text}
-	case survey.unfit != nil:
-		u := survey.unfit
-		return Reason{
-			Code: Unschedulable, Text: u.Error(), Pool: u.Pool, Need: u.Need, Free: u.Has, Missing: u.Need - u.Has,
-			Place: Place{Node: u.Largest},
-		}
-	case survey.able == 0:
-		return Reason{Code: Unavailable, Text: "no device takes work: " + strings.Join(survey.excuses, "; ")}
+	if r, nowhere := survey.whyNowhere(p.job.circuit.name); nowhere {
+		return r
 	}
 	at, ok := c.nearest(p)
 	if !ok {
 		return Reason{Code: Turn, Text: "waits for its turn"}
 	}
 	return c.whySpot(p, at)
-}
-
-// survey is what the rack has for a circuit.
-type survey struct {
-	// nodes are known and not gone, ready have a device with all it needs, able could run it now but for bytes and time.
-	nodes, ready, able int
-	missing, excuses   []string
-	// unfit is set when no ready device's node is large enough.
-	unfit *Unfit
-}
-
-// linesMax bounds what a reason lists.
-const linesMax = 8
-
-func (c *Core) survey(circuit *circuit) survey {
-	var s survey
-	var unfit *Unfit
-	fitting := false
-	for _, n := range c.order {
-		if n.gone || !n.seen {
-			continue
-		}
-		s.nodes++
-		for _, d := range n.devices {
-			pr := d.lookup(circuit)
-			if !d.present || pr == nil {
-				continue
-			}
-			if !pr.view.Ready {
-				s.missing = append(s.missing, d.place().String()+because(pr.view.Missing))
-				continue
-			}
-			s.ready++
-			fitting = fitting || len(n.view.Capacity) == 0 // its host has not reported yet
-			for i := range pr.choices {
-				if pr.choices[i].fits {
-					fitting = true
-				} else {
-					unfit = c.larger(unfit, n, pr, &pr.choices[i])
-				}
-			}
-			switch {
-			case !d.usable:
-				s.excuses = append(s.excuses, d.place().String()+" "+d.excuse)
-			case d.canRun(circuit):
-				s.able++
-			default:
-				s.excuses = append(s.excuses, d.place().String()+" is too small")
-			}
-		}
-	}
-	if !fitting {
-		s.unfit = unfit
-	}
-	s.missing, s.excuses = atMost(s.missing), atMost(s.excuses)
-	return s
-}
-
-func atMost(lines []string) []string {
-	if len(lines) > linesMax {
-		return append(lines[:linesMax:linesMax], fmt.Sprintf("and %d more", len(lines)-linesMax))
-	}
-	return lines
-}
-
-// larger gives the verdict on the node that comes closest to holding a choice.
-func (c *Core) larger(best *Unfit, n *node, pr *profile, ch *choice) *Unfit {
-	c.sumWhole(n, ch)
-	u := &Unfit{Circuit: pr.circuit.name, Largest: n.name}
-	for i, need := range c.need {
-		if lack := need - n.capacity[i]; lack > u.Need-u.Has {
-			u.Pool, u.Need, u.Has = n.pools[i], need, n.capacity[i]
-		}
-	}
-	if best == nil || u.Need-u.Has < best.Need-best.Has {
-		return u
-	}
-	return best
-}
-
-// Fits tells whether a partition of a circuit is larger than every known node: then the error is an *Unfit. It is nil
-// while no node is known that could tell.
-func (c *Core) Fits(circuit string) error {
-	known := c.circuits[circuit]
-	if known == nil {
-		return nil
-	}
-	if s := c.survey(known); s.unfit != nil {
-		return s.unfit
-	}
-	return nil
 }
 
 // nearest is soonest without regard to pins.
