@@ -51,10 +51,11 @@ func TestB69ScriptsTurnNumbersIntoTextInOnePlaceOnly(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		for i, line := range strings.Split(texts[name], "\n") {
 			code, _, _ := strings.Cut(line, "--")
+			code = strings.Replace(code, "local function text(n) return string.format('%d', n) end", "", 1)
 			if found := forbidden.FindString(code); found != "" {
 				t.Errorf("%s:%d uses %s", name, i+1, found)
 			}
-			if strings.Contains(code, "string.format") && !strings.Contains(code, "local function text(n)") {
+			if strings.Contains(code, "string.format") {
 				t.Errorf("%s:%d formats outside text()", name, i+1)
 			}
 			// What is joined must be text already: names of pools, parts of entries, or text().

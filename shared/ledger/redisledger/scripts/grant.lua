@@ -7,26 +7,26 @@ local function again(entry)
   local e = parse(entry)
   if e.state ~= 'L' then return {'limbo', ATTEMPT} end
   if e.amounts ~= AMOUNTS or e.keys ~= NAMES then return {'other'} end
-  redis.call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
+  call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
   return {'ok', commit()}
 end
 
--- grant books the attempt, in place of from's entry when there is one.
-local function grant(from, source, at)
-  local names, older = redis.call('HKEYS', ENTRIES), {}
-  if #names ~= entries or redis.call('ZCARD', LEASES) ~= live or redis.call('HLEN', ASSETS) ~= assets then
+-- grant books the attempt, in place of from's entry when there is one. names are those of all entries.
+local function grant(from, source, at, names)
+  local older = {}
+  if #names ~= entries or call('ZCARD', LEASES) ~= live or call('HLEN', ASSETS) ~= assets then
     return {'closed', 'damaged'}
   end
   for _, name in ipairs(names) do
     if string.find(name, PARTITION, 1, true) == 1 then
       if tonumber(string.sub(name, #PARTITION + 1)) > tonumber(ARGV[7]) then return {'fenced'} end
-      if name ~= from and redis.call('ZSCORE', LEASES, name) then older[#older + 1] = name end
+      if name ~= from and call('ZSCORE', LEASES, name) then older[#older + 1] = name end
     end
   end
   local wanted = (#ARGV - at - 1) / 3
   if entries >= tonumber(ARGV[at]) and not from or assets + wanted > tonumber(ARGV[at + 1]) then return {'full'} end
 
-  local need, given, keys, pools, fields = {}, {}, {}, {}, {}
+  local need, given, keys = {}, {}, {}
   each(AMOUNTS, function(pool, n) need[pool] = n end)
   if source then each(source.amounts, function(pool, n) given[pool] = n end) end
   for i = at + 2, #ARGV, 3 do
@@ -34,12 +34,7 @@ local function grant(from, source, at)
     local pool = string.match(ARGV[i], '@(.+)$')
     need[pool] = need[pool] or 0
   end
-  for pool in pairs(need) do
-    keys[#keys + 1] = 'segments@' .. pool
-    pools[#pools + 1] = pool
-    fields[#fields + 1] = 'cap:' .. pool
-    fields[#fields + 1] = 'used:' .. pool
-  end
+  for pool in pairs(need) do keys[#keys + 1] = 'segments@' .. pool end
   load(keys)
   for i = at + 2, #ARGV, 3 do
     local have = asset[ARGV[i]]
@@ -47,13 +42,10 @@ local function grant(from, source, at)
     local pool = string.match(ARGV[i], '@(.+)$')
     if more > 0 then need[pool] = need[pool] + more end
   end
-  local held = #fields > 0 and redis.call('HMGET', BOOK, unpack(fields)) or {}
   local over = {}
-  for i, pool in ipairs(pools) do
-    used[pool] = tonumber(held[2 * i] or '0')
-    local free = tonumber(held[2 * i - 1] or '0') - (used[pool] - (given[pool] or 0))
+  for pool, n in pairs(need) do
+    local free = stored('cap:' .. pool) - (stored('used:' .. pool) - (given[pool] or 0))
     local spare = asset['segments@' .. pool]
-    local n = need[pool]
     if n > 0 then
       if n > math.max(0, free + (spare and spare.bytes or 0)) then return {'refused', dump(now)} end
       over[pool] = n - free
@@ -82,8 +74,8 @@ local function grant(from, source, at)
     end
     a.bytes, a.users, a.at, a.dirty = math.max(a.bytes, bytes), a.users + 1, time, true
   end
-  redis.call('HSET', ENTRIES, ATTEMPT, table.concat({'L', time, '0', AMOUNTS, NAMES}, '|'))
-  redis.call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
+  call('HSET', ENTRIES, ATTEMPT, table.concat({'L', time, '0', AMOUNTS, NAMES}, '|'))
+  call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
   entries, live = entries + 1, live + 1
   return {'ok', commit()}
 end

@@ -6,18 +6,22 @@
 --   entries  hash    attempt -> state|since|limbo since|pool=bytes,...|asset@pool,...     state L is live, X in limbo
 --   leases   zset    live attempt -> end of its lease, ms
 --   assets   hash    asset@pool -> class|bytes|users|used at
--- Numbers are doubles here, exact below 2^53; they become text by text() alone, as other ways round or use exponents.
+-- Numbers are doubles here, exact below 2^53; they become text by text() alone, as other ways round or use exponents
+-- or, as %.0f does, take long.
 local BOOK, ENTRIES, LEASES, ASSETS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local LEASE = tonumber(ARGV[4])
 local now, ops, entries, live, assets
-local used, asset = {}, {} -- what was read, and changed, of pools and assets
+local used, asset = {}, {} -- what was changed of pools, and what was read or changed of assets
+local field = {}           -- capacities and sums as they are stored, by field; of ram and shm with the first look
+local call = redis.call
 
-local function text(n) return string.format('%.0f', n) end
+local function text(n) return string.format('%d', n) end
 
 -- open checks that this call may change the book: nil, or the reply that says why not. Nothing is written before,
 -- except that all leases begin anew when nobody wrote for more than one.
 local function open()
-  local b = redis.call('HMGET', BOOK, 'gate', 'count')
+  local b = call('HMGET', BOOK, 'gate', 'count', 'cap:ram', 'used:ram', 'cap:shm', 'used:shm')
+  field['cap:ram'], field['used:ram'], field['cap:shm'], field['used:shm'] = b[3], b[4], b[5], b[6]
   if not b[1] or not b[2] then return {'closed', 'declared'} end
   if b[1] ~= table.concat({ARGV[1], ARGV[2], RUN}, '|') then
     local term, epoch, run = string.match(b[1], '^(%d+)|([^|]*)|(.*)$')
@@ -31,10 +35,10 @@ local function open()
   local before = now
   now = math.max(clock(), before)
   if now - before > LEASE then
-    for _, name in ipairs(redis.call('ZRANGE', LEASES, 0, -1)) do
-      redis.call('ZADD', LEASES, text(now + LEASE), name)
+    for _, name in ipairs(call('ZRANGE', LEASES, 0, -1)) do
+      call('ZADD', LEASES, text(now + LEASE), name)
     end
-    redis.call('HSET', BOOK, 'count', table.concat({o, text(now), e, l, a}, '|'))
+    call('HSET', BOOK, 'count', table.concat({o, text(now), e, l, a}, '|'))
   end
   return nil
 end
@@ -44,19 +48,25 @@ local function each(amounts, f)
   for pool, n in string.gmatch(amounts, '([^=,]+)=(%d+)') do f(pool, tonumber(n)) end
 end
 
+-- stored gives a pool's field as a number, 0 when there is none.
+local function stored(name)
+  if field[name] == nil then field[name] = call('HGET', BOOK, name) end
+  return tonumber(field[name] or '0')
+end
+
 -- use changes what a pool holds.
 local function use(pool, by)
-  used[pool] = (used[pool] or tonumber(redis.call('HGET', BOOK, 'used:' .. pool) or '0')) + by
+  used[pool] = (used[pool] or stored('used:' .. pool)) + by
 end
 
 -- load reads assets: each becomes a table, or false when there is none.
 local function load(keys)
   if #keys == 0 then return end
-  local stored = redis.call('HMGET', ASSETS, unpack(keys))
+  local texts = call('HMGET', ASSETS, unpack(keys))
   for i, key in ipairs(keys) do
     asset[key] = false
-    if stored[i] then
-      local class, bytes, users, at = string.match(stored[i], '^(%l+)|(%d+)|(%d+)|(%d+)$')
+    if texts[i] then
+      local class, bytes, users, at = string.match(texts[i], '^(%l+)|(%d+)|(%d+)|(%d+)$')
       asset[key] = {class = class, bytes = tonumber(bytes), users = tonumber(users), at = at}
     end
   end
@@ -69,10 +79,10 @@ end
 
 -- remove takes an entry out; its assets stay.
 local function remove(name, e)
-  redis.call('HDEL', ENTRIES, name)
+  call('HDEL', ENTRIES, name)
   entries = entries - 1
   if e.state == 'L' then
-    redis.call('ZREM', LEASES, name)
+    call('ZREM', LEASES, name)
     live = live - 1
   end
   each(e.amounts, function(pool, n) use(pool, -n) end)
@@ -91,10 +101,10 @@ end
 local function commit()
   for key, a in pairs(asset) do
     if a and a.gone then
-      redis.call('HDEL', ASSETS, key)
+      call('HDEL', ASSETS, key)
       assets = assets - 1
     elseif a and a.dirty then
-      redis.call('HSET', ASSETS, key, table.concat({a.class, text(a.bytes), text(a.users), a.at}, '|'))
+      call('HSET', ASSETS, key, table.concat({a.class, text(a.bytes), text(a.users), a.at}, '|'))
     end
   end
   ops = text(ops + 1)
@@ -103,6 +113,6 @@ local function commit()
     fields[#fields + 1] = 'used:' .. pool
     fields[#fields + 1] = text(n)
   end
-  redis.call('HSET', BOOK, unpack(fields))
+  call('HSET', BOOK, unpack(fields))
   return ops
 end
