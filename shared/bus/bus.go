@@ -13,7 +13,8 @@ type Bus interface {
 	// before. Fault kinds: Exhausted (stream or store full; later it may fit), Transient (server away, or no stream set
 	// up for the subject), Invalid (message over the size limit).
 	Publish(ctx context.Context, message Message) (duplicate bool, err error)
-	// Queue gives a consumer's queue. The consumer is made when it is not there, and never deleted by the bus.
+	// Queue gives a consumer's queue. The consumer is made when it is not there, unless it is to be an existing one, and
+	// never deleted by the bus.
 	Queue(ctx context.Context, consumer Consumer) (Queue, error)
 	// Log gives a stream to read.
 	Log(ctx context.Context, stream string) (Log, error)

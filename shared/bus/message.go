@@ -40,7 +40,7 @@ type Delivery interface {
 // Queue gives out the messages of one consumer. Methods may be called from several goroutines.
 type Queue interface {
 	// Fetch waits for a message until ctx ends, through outages too: its error is then ctx's. The consumer is made anew
-	// if somebody deleted it. Other errors are fault.Invalid.
+	// if somebody deleted it, or, if it is an existing one, that is fault.NotFound. Other errors are fault.Invalid.
 	Fetch(ctx context.Context) (Delivery, error)
 	// State counts what is waiting and held.
 	State(ctx context.Context) (QueueState, error)

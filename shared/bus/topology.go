@@ -72,6 +72,9 @@ type Consumer struct {
 	// HeldMax bounds messages delivered or put back and not settled; when they reach it nothing more is given out. 0 is
 	// no bound, so that messages put back with a delay hold nobody up.
 	HeldMax int
+	// Existing opens what somebody else makes, with that one's ack wait: while it is not there, Queue and Fetch give
+	// fault.NotFound, and fault.Conflict if it is of other messages. Otherwise opening makes it.
+	Existing bool
 }
 
 // Defaults.

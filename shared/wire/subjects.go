@@ -86,6 +86,12 @@ func EventSubject(t job.Tenant, id job.ID, what string) string {
 // DLQSubject is where dead letters of a kind are published.
 func DLQSubject(kind string) string { return "c2.dlq." + kind }
 
+// SynthConsumer is the durable consumer that a node's synthesis workers share. Coordinators make it, as all consumers.
+func SynthConsumer(n job.Node) string { return "synth-" + string(n) }
+
+// ProveConsumer is the durable consumer of a device.
+func ProveConsumer(n job.Node, d job.Device) string { return "prove-" + string(n) + "_" + string(d) }
+
 // Token gives the n-th part of a subject (from 0), "" when there is none.
 func Token(subject string, n int) string {
 	for part := range strings.SplitSeq(subject, ".") {

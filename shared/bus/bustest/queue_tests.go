@@ -388,6 +388,36 @@ func fetchEnds(s *suite) {
 	s.open(other)
 }
 
+// existing: whoever may make no consumer says so at once, then uses what somebody else made, with that one's settings.
+func existing(s *suite) {
+	c := s.queue(nil)
+	c.AckWait = 200 * time.Millisecond
+	mine := c
+	mine.Existing, mine.AckWait = true, time.Hour
+	begun := time.Now()
+	_, err := s.bus.Queue(s.ctx, mine)
+	s.wantKind(err, fault.NotFound)
+	if err == nil || !strings.Contains(err.Error(), "not made yet") || fault.ReportOf("", err).Hint == "" ||
+		time.Since(begun) > 2*time.Second {
+		s.Errorf("after %s: %v", time.Since(begun), err)
+	}
+	s.open(c)
+	q := s.open(mine)
+	s.publish(s.message("", "work"))
+	if d := s.fetch(q); d.Count() != 1 {
+		s.Errorf("count %d", d.Count())
+	}
+	if d := s.fetch(q); d.Count() != 2 { // after the maker's ack wait, not ours
+		s.Errorf("count %d", d.Count())
+	} else {
+		s.must(d.Ack(s.ctx))
+	}
+	other := mine
+	other.Subject = s.prefix + ".q.b"
+	_, err = s.bus.Queue(s.ctx, other)
+	s.wantKind(err, fault.Conflict)
+}
+
 func readLog(s *suite) {
 	name := "L_" + s.prefix
 	s.setup(bus.Topology{Streams: []bus.Stream{{

@@ -50,6 +50,7 @@ func Run(t *testing.T, h Harness) {
 		{"B64NoStreamIsNotSetUp", b64},
 		{"B65ConsumersComeAndGoWithoutLoss", b65},
 		{"FetchEnds", fetchEnds},
+		{"ExistingQueuesAreMadeByOthers", existing},
 		{"LogsAreReadByPlace", readLog},
 		{"LogsDropTheOldestIfTold", dropOldest},
 		{"PlainMessages", plain},

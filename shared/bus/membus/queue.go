@@ -41,7 +41,17 @@ func (q *Queue) open() (*stream, *consumer, error) {
 		return nil, nil, fault.WithHint(fault.New(fault.Transient, "stream %s not set up", q.cfg.Stream), hintNotSetUp)
 	}
 	c := st.consumers[q.cfg.Name]
-	if c != nil {
+	switch {
+	case c == nil && q.cfg.Existing:
+		return nil, nil, fault.WithHint(fault.New(fault.NotFound, "queue %s of stream %s is not made yet",
+			q.cfg.Name, q.cfg.Stream), hintNotMade)
+	case c != nil && q.cfg.Existing && c.cfg.Subject != q.cfg.Subject:
+		return nil, nil, fault.New(fault.Conflict, "queue %s of stream %s is of %q, not of %q",
+			q.cfg.Name, q.cfg.Stream, c.cfg.Subject, q.cfg.Subject)
+	case c != nil && q.cfg.Existing:
+		q.cfg.AckWait, q.cfg.HeldMax = c.cfg.AckWait, c.cfg.HeldMax
+		return st, c, nil
+	case c != nil:
 		c.cfg = q.cfg
 		return st, c, nil
 	}
@@ -98,7 +108,8 @@ func (q *Queue) take() (bus.Delivery, error) {
 	}
 	st, c, err := q.open()
 	if err != nil {
-		if fault.KindOf(err) == fault.Invalid {
+		kind := fault.KindOf(err)
+		if kind == fault.Invalid || q.cfg.Existing && (kind == fault.NotFound || kind == fault.Conflict) {
 			return nil, err
 		}
 		return nil, nil

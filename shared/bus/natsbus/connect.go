@@ -37,7 +37,9 @@ type Bus struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 	dropped atomic.Uint64
-	kick    chan struct{} // wakes the guard
+
+	refusals atomic.Uint64
+	kick     chan struct{} // wakes the guard
 
 	mu       sync.Mutex
 	up       bool

@@ -99,6 +99,7 @@ func notSetUp(err error) bool {
 
 const (
 	hintNotSetUp = "streams are made by a coordinator at its start; is one running?"
+	hintNotMade  = "a coordinator makes it when it hears of the worker; is one running?"
 	hintFull     = "the queue or the server's store is full: try again later"
 )
 

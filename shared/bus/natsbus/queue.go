@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,6 +18,8 @@ import (
 type queue struct {
 	b   *Bus
 	cfg bus.Consumer
+
+	ackWait atomic.Int64 // the consumer's, in ns
 
 	mu       sync.Mutex
 	consumer jetstream.Consumer // nil when it must be asked for
@@ -31,6 +34,7 @@ func (b *Bus) Queue(ctx context.Context, c bus.Consumer) (bus.Queue, error) {
 		c.AckWait = bus.AckWaitDefault
 	}
 	q := &queue{b: b, cfg: c}
+	q.ackWait.Store(int64(c.AckWait))
 	ctx, cancel, err := b.call(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", c.Name, err)
@@ -54,6 +58,9 @@ func (q *queue) open(ctx context.Context) (jetstream.Consumer, error) {
 	if q.consumer != nil {
 		return q.consumer, nil
 	}
+	if q.cfg.Existing {
+		return q.bind(ctx)
+	}
 	held := q.cfg.HeldMax
 	if held == 0 {
 		held = -1
@@ -65,13 +72,41 @@ func (q *queue) open(ctx context.Context) (jetstream.Consumer, error) {
 		DeliverPolicy: jetstream.DeliverAllPolicy, AckWait: q.cfg.AckWait, MaxDeliver: -1, MaxAckPending: held,
 	})
 	if err != nil {
-		if notSetUp(err) {
-			q.b.wakeGuard()
-			return nil, fault.WithHint(fault.As(fault.Transient,
-				fmt.Errorf("open queue %s: stream %s not set up: %w", q.cfg.Name, q.cfg.Stream, err)), hintNotSetUp)
-		}
-		return nil, q.b.wrap(err, "open queue %s of stream %s", q.cfg.Name, q.cfg.Stream)
+		return nil, q.openError(err)
 	}
+	q.consumer = c
+	return c, nil
+}
+
+func (q *queue) openError(err error) error {
+	if notSetUp(err) {
+		q.b.wakeGuard()
+		return fault.WithHint(fault.As(fault.Transient,
+			fmt.Errorf("open queue %s: stream %s not set up: %w", q.cfg.Name, q.cfg.Stream, err)), hintNotSetUp)
+	}
+	return q.b.wrap(err, "open queue %s of stream %s", q.cfg.Name, q.cfg.Stream)
+}
+
+// bind finds the consumer that somebody else makes. The lock is held.
+func (q *queue) bind(ctx context.Context) (jetstream.Consumer, error) {
+	begun := time.Now()
+	c, err := q.b.js.Consumer(ctx, q.cfg.Stream, q.cfg.Name)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		return nil, fault.WithHint(fault.As(fault.NotFound, fmt.Errorf("open queue %s of stream %s: it is not made yet: %w",
+			q.cfg.Name, q.cfg.Stream, err)), hintNotMade)
+	case err != nil && q.b.wasDenied("$JS.API.CONSUMER.INFO."+q.cfg.Stream+"."+q.cfg.Name, begun):
+		return nil, fault.WithHint(fault.New(fault.Invalid, "open queue %s of stream %s: permission denied",
+			q.cfg.Name, q.cfg.Stream), "the credential in use is not for this node or device")
+	case err != nil:
+		return nil, q.openError(err)
+	}
+	have := c.CachedInfo().Config
+	if have.FilterSubject != q.cfg.Subject || have.AckWait <= 0 {
+		return nil, fault.New(fault.Conflict, "open queue %s of stream %s: it is of %q with an ack wait of %s, not of %q",
+			q.cfg.Name, q.cfg.Stream, have.FilterSubject, have.AckWait, q.cfg.Subject)
+	}
+	q.ackWait.Store(int64(have.AckWait))
 	q.consumer = c
 	return c, nil
 }
@@ -99,7 +134,7 @@ func (q *queue) Fetch(ctx context.Context) (bus.Delivery, error) {
 		case err == nil:
 			n = -1 // nothing came in one wait
 			continue
-		case fault.KindOf(err) == fault.Invalid:
+		case ends(err, q.cfg.Existing):
 			return nil, err
 		}
 		if n == 1 { // the first time may be a mere reconnect
@@ -107,6 +142,17 @@ func (q *queue) Fetch(ctx context.Context) (bus.Delivery, error) {
 		}
 		_ = q.b.pause(ctx, n) // the loop looks at ctx
 	}
+}
+
+// ends tells errors that waiting does not mend.
+func ends(err error, existing bool) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid:
+		return true
+	case fault.NotFound, fault.Conflict:
+		return existing
+	}
+	return false
 }
 
 // fetchOnce gives a message, or nothing when none came within one wait.
@@ -121,7 +167,8 @@ func (q *queue) fetchOnce(ctx context.Context) (bus.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait := min(q.b.cfg.PullWait, q.cfg.AckWait/2)
+	ackWait := time.Duration(q.ackWait.Load())
+	wait := min(q.b.cfg.PullWait, ackWait/2)
 	begun := time.Now()
 	batch, err := c.Fetch(1, jetstream.FetchMaxWait(wait))
 	if err != nil {
@@ -137,10 +184,15 @@ func (q *queue) fetchOnce(ctx context.Context) (bus.Delivery, error) {
 			}
 			return nil, nil
 		}
-		if time.Since(begun) > q.cfg.AckWait {
+		if time.Since(begun) > ackWait {
 			return nil, nil // this process stood still: the message may be another's by now
 		}
-		return newDelivery(q.b, msg), nil
+		d := newDelivery(q.b, msg)
+		if why := relayed("", msg.Headers()); why != "" {
+			q.b.refused(msg.Subject(), why)
+			return nil, d.Term(ctx, "refused: "+why)
+		}
+		return d, nil
 	case <-turn:
 		q.giveBack(batch)
 		return nil, errTurned

@@ -27,7 +27,11 @@ func (b *Bus) Subscribe(subject string, handle func(bus.Message)) (stop func(), 
 				b.events.Dropped(subject, count)
 			}
 		})
-	sub, err := b.conn.Subscribe(subject, func(m *nats.Msg) { box.Put(received(m.Subject, m.Header, m.Data)) })
+	sub, err := b.conn.Subscribe(subject, func(m *nats.Msg) {
+		if b.take(m) {
+			box.Put(received(m.Subject, m.Header, m.Data))
+		}
+	})
 	if err != nil {
 		box.Stop()
 		return nil, b.wrap(err, "subscribe to %s", subject)
@@ -63,7 +67,7 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 		most = bus.ConcurrentMaxDefault
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
-	running := &servant{ctx: ctx, slots: make(chan struct{}, most)}
+	running := &servant{b: b, ctx: ctx, slots: make(chan struct{}, most)}
 	for _, e := range s.Endpoints {
 		opts := []micro.EndpointOpt{
 			micro.WithEndpointSubject(e.Subject), micro.WithEndpointPendingLimits(b.cfg.PendingMax, int(b.cfg.PendingBytesMax)),
@@ -98,6 +102,7 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 
 // servant runs the handlers of one service, no more than slots at once.
 type servant struct {
+	b     *Bus
 	ctx   context.Context
 	slots chan struct{}
 
@@ -108,6 +113,9 @@ type servant struct {
 
 func (s *servant) handler(handle func(context.Context, bus.Message) (bus.Message, error)) func(micro.Request) {
 	return func(r micro.Request) {
+		if !s.takes(r) {
+			return
+		}
 		select {
 		case s.slots <- struct{}{}:
 		case <-s.ctx.Done():
@@ -125,6 +133,18 @@ func (s *servant) handler(handle func(context.Context, bus.Message) (bus.Message
 			answer(s.ctx, r, handle)
 		})
 	}
+}
+
+// takes refuses requests that are none, and those whose answer would go where messages mean something.
+func (s *servant) takes(r micro.Request) bool {
+	why := relayed(r.Reply(), r.Headers())
+	if why == "" && r.Reply() != "" && !inbox(r.Reply()) {
+		why = "its answer is wanted on " + headerText(r.Reply()) + ", which is no inbox"
+	}
+	if why != "" {
+		s.b.refused(r.Subject(), why)
+	}
+	return why == ""
 }
 
 // refuse tells an asker that came while the service stops.
