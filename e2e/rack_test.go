@@ -74,6 +74,7 @@ type rack struct {
 	coordinators []*process
 	nodes        []*node
 	hooks        string
+	programs     programs
 	params       string // folder of parameters
 	circuits     string // that nodes take, separated by commas
 	bus          *natsbus.Bus
@@ -100,6 +101,7 @@ func newRack(t *testing.T) *rack {
 // equip gives the rack what is no server: hooks, and the toy circuit.
 func (r *rack) equip() {
 	r.hooks, r.params, r.circuits = r.t.TempDir(), built.params, toy.Circuit().ID()
+	r.programs = built.programs
 }
 
 // connect connects the test itself.
@@ -151,7 +153,7 @@ func flags(groups ...[]string) []string {
 func (r *rack) startCoordinator(settings ...string) *process {
 	r.t.Helper()
 	name := fmt.Sprintf("coordinator %d", len(r.coordinators)+1)
-	p := start(r.t, name, append([]string{built.coordinator}, flags(shared(), coordinating(), []string{
+	p := start(r.t, name, append([]string{r.programs.coordinator}, flags(shared(), coordinating(), []string{
 		"nats.urls=" + r.nats.url(), "ledger.address=" + r.redis.listen, "params.dir=" + r.params,
 		"params.digest_cache=" + filepath.Join(r.hooks, "digests.json"),
 	}, settings)...)...)
@@ -175,14 +177,16 @@ func (n *node) common() []string {
 
 func (n *node) startSynth(settings ...string) *process {
 	n.rack.t.Helper()
-	n.synth = start(n.rack.t, "synth "+string(n.name), append([]string{built.synth}, flags(shared(), working(), n.common(),
+	n.synth = start(n.rack.t, "synth "+string(n.name), append([]string{n.rack.programs.synth}, flags(shared(), working(),
+		n.common(),
 		[]string{"synth.circuits=" + n.rack.circuits, "synth.slots=1", "synth.scratch_bytes=1MiB"}, settings)...)...)
 	return n.synth
 }
 
 func (n *node) startGPU(settings ...string) *process {
 	n.rack.t.Helper()
-	n.gpu = start(n.rack.t, "gpu "+string(n.name), append([]string{built.gpu}, flags(shared(), working(), n.common(),
+	n.gpu = start(n.rack.t, "gpu "+string(n.name), append([]string{n.rack.programs.gpu}, flags(shared(), working(),
+		n.common(),
 		[]string{
 			"prove.devices=cpu", "prove.circuits=" + n.rack.circuits, "prove.params=" + n.rack.params,
 			"prove.cache=" + filepath.Join(n.spill, "cache"), "prove.workers=1", "prove.poll=200ms",
