@@ -109,14 +109,17 @@ func (l *Leader) repair(a job.Attempt, t *track, n *seenNode, r reconcile.Repair
 
 // publishMissing publishes a task again that no worker has: with the same id, so that the stream takes it only if it is
 // gone (B48). A task that the stream says it had, and that nobody takes although there are free hands, is given up for
-// a new attempt, which has a new id (B57).
+// a new attempt, which has a new id (B57); so is one whose node takes no tasks any more, since it drains or stops.
 func (l *Leader) publishMissing(a job.Attempt, t *track, n *seenNode) {
 	j, ok := l.owns(a)
 	if !ok {
 		return
 	}
-	free := freeHands(n)
+	workers, slots, free := hands(n)
 	switch {
+	case workers > 0 && slots == 0: // without any, its lease ends: they may have died of it
+		l.takeBack(a, "no synthesis worker of its node takes tasks")
+		return
 	case !free && !t.unpublished:
 		return // it may well wait its turn
 	case free && t.duplicates > duplicatesMax:
@@ -146,16 +149,21 @@ func (l *Leader) publishMissing(a job.Attempt, t *track, n *seenNode) {
 // duplicatesMax is how often a stream may say that it had a task that nobody takes.
 const duplicatesMax = 2
 
-// freeHands tells whether a node's synthesis workers have a slot free.
-func freeHands(n *seenNode) bool {
-	slots, running := 0, 0
+// hands counts a node's synthesis workers and the slots of those that take tasks, and tells whether one of these is
+// free.
+func hands(n *seenNode) (workers, slots int, free bool) {
+	running := 0
 	for _, p := range n.node.Processes {
-		if p.Beat.Role == wire.RoleSynth && p.Beat.State == wire.StateReady {
+		if p.Beat.Role != wire.RoleSynth {
+			continue
+		}
+		workers++
+		if p.Beat.State == wire.StateReady {
 			slots += p.Beat.Slots
 			running += len(p.Beat.Running)
 		}
 	}
-	return running < slots
+	return workers, slots, running < slots
 }
 
 // lookAtSealed gives up a sealed segment that its device does not take for two leases although it has nothing else to
