@@ -45,10 +45,23 @@ func (l *Leader) seeActive(s *jobState, r *job.Record) {
 			l.track(r, i)
 		}
 	}
-	l.apply(scheduler.JobSeen{Job: scheduler.ViewOf(r)})
+	l.apply(scheduler.JobSeen{Job: l.viewOf(r)})
 	if r.VerifiedCount() == len(r.Partitions) {
 		l.assemble(s, r)
 	}
+}
+
+// viewOf is a record as the scheduler takes it. Pauses were written by whoever led then, by its clock: none is longer
+// than pauses are by the own clock.
+func (l *Leader) viewOf(r *job.Record) scheduler.JobView {
+	v := scheduler.ViewOf(r)
+	latest := time.Now().Add(max(l.cfg.Policy.BackoffMax, l.cfg.HandBackPause))
+	for i := range v.Partitions {
+		if p := &v.Partitions[i]; p.NotBefore.After(latest) {
+			p.NotBefore = latest
+		}
+	}
+	return v
 }
 
 // confirm makes sure that a job's key is its own. A job of which something was claimed has been confirmed by an earlier
