@@ -46,11 +46,16 @@ func (r *reign) check(err error) {
 	}
 }
 
-// lead runs a test in virtual time.
+// leading runs a test in virtual time.
 func leading(t *testing.T, test func(*reign)) {
+	leadingOn(t, func(b bus.Bus) bus.Bus { return b }, test)
+}
+
+// leadingOn does so on a bus that is not as usual.
+func leadingOn(t *testing.T, change func(bus.Bus) bus.Bus, test func(*reign)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reign{t: t, state: wire.StateReady}
-		b := membus.New(membus.Config{}).Connect(bus.Events{})
+		b := change(membus.New(membus.Config{}).Connect(bus.Events{}))
 		defer b.Close()
 		streams := coordinator.DefaultStreams()
 		r.check(b.Setup(t.Context(), streams.Topology()))
@@ -94,15 +99,17 @@ func (r *reign) beat() {
 		if role == wire.RoleSynth {
 			b.Slots = 1
 			b.Synth = []wire.SynthCircuit{{Circuit: toy.Circuit().ID(), SegmentBytes: bytesize.MiB, ScratchBytes: bytesize.MiB}}
-			b.Host = &wire.HostReport{
-				Capacity: ledger.Amounts{ledger.PoolRAM: bytesize.GiB, ledger.PoolSHM: bytesize.GiB}, BookComplete: true,
-				At: time.Now(),
-			}
 		} else {
 			b.Devices = []wire.DeviceState{{
 				Device: "cpu", Healthy: true,
 				Circuits: []wire.DeviceCircuit{{Circuit: toy.Circuit().ID(), Ready: true, PendingBytes: bytesize.MiB}},
 			}}
+		}
+		if role == wire.RoleSynth || r.silent[wire.RoleSynth] { // the first that lives speaks for the host
+			b.Host = &wire.HostReport{
+				Capacity: ledger.Amounts{ledger.PoolRAM: bytesize.GiB, ledger.PoolSHM: bytesize.GiB}, BookComplete: true,
+				At: time.Now(),
+			}
 		}
 		if err := b.Check(); err != nil {
 			r.t.Fatal(err)

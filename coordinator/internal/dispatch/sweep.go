@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
@@ -19,8 +20,7 @@ func (l *Leader) sweep() {
 	}
 	l.sweeping = true
 	l.lanes.do("sweep", func(ctx context.Context) {
-		swept, err := l.parts.Store.Sweep(ctx, l.parts.Tenants, time.Now())
-		err = errors.Join(err, l.parts.Store.PutMissingAudits(ctx, time.Now()))
+		swept, err := l.sweepStore(ctx)
 		purged, purgeErr := l.purgeTasks(ctx)
 		l.inbox.post(func() {
 			l.sweeping = false
@@ -32,6 +32,22 @@ func (l *Leader) sweep() {
 			}
 		})
 	})
+}
+
+// clockOffMax is how far the own clock may be from the server's without a word.
+const clockOffMax = 10 * time.Second
+
+// sweepStore removes records and objects, by the server's clock.
+func (l *Leader) sweepStore(ctx context.Context) (store.Swept, error) {
+	now, err := l.parts.Store.Clock(ctx)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	if off := time.Until(now); off.Abs() > clockOffMax {
+		l.log.Warn().Dur("offset", off).Msg("clocks of this host and of the NATS server differ: deadlines are wrong")
+	}
+	swept, err := l.parts.Store.Sweep(ctx, l.parts.Tenants, now)
+	return swept, errors.Join(err, l.parts.Store.PutMissingAudits(ctx, now))
 }
 
 // purge removes tasks of attempts that own nothing any more, soon.

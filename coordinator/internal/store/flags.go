@@ -17,6 +17,9 @@ import (
 // intakeKey is the key, in BucketNodes, of whether intake is paused.
 const intakeKey = "intake"
 
+// clockKey is a key in BucketNodes that is written to learn the time.
+const clockKey = "clock"
+
 // nodePrefix is what keys of nodes begin with (wire.NodeKey).
 const nodePrefix = "node."
 
@@ -161,6 +164,22 @@ func (s *Store) SetMark(ctx context.Context, node job.Node, change func(*NodeMar
 		s.flags.put(node, mark, revision)
 	}
 	return mark, nil
+}
+
+// Clock is the time by the server's clock. What is kept for a time is kept by it: a coordinator whose own clock is
+// wrong would remove all results at once, or the slices of jobs that are just being accepted.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	written := func([]byte) ([]byte, error) { return []byte("{}"), nil }
+	if _, err := s.replace(ctx, s.flags.kv, clockKey, written); err != nil {
+		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	e, err := s.flags.kv.Get(ctx, clockKey)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
+	}
+	return e.At, nil
 }
 
 // replace writes a value that is made from the present one (empty when there is none).
