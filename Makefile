@@ -12,7 +12,7 @@ PACKAGES = $(addsuffix /...,$(MODULES))
 TOY = github.com/proofrack/proofrack/shared/proof/catalog github.com/proofrack/proofrack/worker-gpu/...
 
 # The end-to-end tests of make test; test-long runs all of them, the faults too.
-E2E_SOON = ^(TestJobGoesItsWholePath|TestTwentyJobsOverTwoNodes|TestTwoSubmitsWithOneKeyAtOnce|TestEngineIsKilledInMidProof)$$
+E2E_SOON = ^(TestJobGoesItsWholePath|TestRollingRestart.*|TestTwentyJobsOverTwoNodes|TestTwoSubmitsWithOneKeyAtOnce|TestEngineIsKilledInMidProof)$$
 
 # NVIDIA's header, compiled where there is a C compiler, marks old calls as deprecated.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
