@@ -203,6 +203,9 @@ func (in *Intake) accept(
 		return nil, errors.Join(err, in.undo(ctx, record))
 	}
 	existing, err := in.records.Create(ctx, record)
+	if err != nil && mayBeStored(err) {
+		return nil, err // if the record is not there after all, the slices are swept
+	}
 	if err != nil {
 		return nil, errors.Join(err, in.undo(ctx, record))
 	}
@@ -213,6 +216,16 @@ func (in *Intake) accept(
 		return same(existing, record, input)
 	}
 	return &wire.SubmitReply{Job: record.ID, State: record.State, Warnings: input.Warnings()}, nil
+}
+
+// mayBeStored tells whether a write that failed may have been done: only a refusal says that it was not.
+func mayBeStored(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Conflict, fault.Exhausted:
+		return false
+	case fault.Transient, fault.Cancelled, fault.Internal, fault.Corrupt, fault.Device, fault.NotFound, fault.Lost:
+	}
+	return true
 }
 
 // same answers a request whose key stands for a job already (invariant 7).

@@ -70,8 +70,10 @@ type stores struct {
 	closed  error
 	fits    error
 	// putErr fails the put of this name.
-	putErr  string
-	created error
+	putErr string
+	// created is the error of every Create; it may have stored the record all the same.
+	created           error
+	createdAllTheSame bool
 }
 
 func (s *stores) Put(_ context.Context, name string, data []byte) (job.Object, error) {
@@ -120,6 +122,9 @@ func (s *stores) Create(_ context.Context, r *job.Record) (*job.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.created != nil {
+		if s.createdAllTheSame {
+			s.jobs = append(s.jobs, r)
+		}
 		return nil, s.created
 	}
 	if existing := s.find(r.Tenant, r.Key); existing != nil {
@@ -295,7 +300,7 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 		"half an upload":   {byObject(whole), stored("t1/c1", whole[:5000]), fault.Corrupt, "SHA-256"},
 		"store full":       {nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
 		"record not created": {
-			nil, func(s *stores) { s.created = fault.New(fault.Transient, "no quorum") }, fault.Transient, "quorum",
+			nil, func(s *stores) { s.created = fault.New(fault.Exhausted, "no room") }, fault.Exhausted, "no room",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,6 +315,28 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 			}
 			s.wantNothing(t)
 		})
+	}
+}
+
+// The answer to the write of the record is lost, as when NATS restarts: the job may be there. Without its slices it would
+// fail, and the client that submits again under its key would be given that job.
+func TestSlicesStayWhenTheRecordMayBeThere(t *testing.T) {
+	t.Parallel()
+	in, s := newIntake(t, nil)
+	s.created, s.createdAllTheSame = fault.New(fault.Transient, "no answer"), true
+	again := request(func(r *wire.Submit) { r.Key = "k" })
+	if reply := in.Submit(t.Context(), "t1", again); reply.Fault == nil || reply.Fault.Kind != fault.Transient {
+		t.Fatalf("%+v", reply)
+	}
+	s.created = nil
+	reply := in.Submit(t.Context(), "t1", again)
+	if reply.Fault != nil || !reply.Existing {
+		t.Fatalf("submitted again: %+v", reply)
+	}
+	for _, p := range s.jobs[0].Partitions {
+		if s.objects[p.Slice.Name] == nil {
+			t.Errorf("the accepted job's slice %s is gone", p.Slice.Name)
+		}
 	}
 }
 
