@@ -107,6 +107,7 @@ type coordinator struct {
 	ledger   ledger.Ledger
 	store    *store.Store
 	nodes    *rack.Registry
+	queues   *queues
 	verifier *assemble.Verifier
 	elector  *lead.Elector
 }
@@ -155,6 +156,7 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() { c.expireNodes(ctx) })
+	others.Go(func() { c.queues.run(ctx) })
 	if err := c.elector.Run(ctx, c.lead); ctx.Err() == nil {
 		return err
 	}
@@ -165,6 +167,7 @@ func (c *coordinator) prepare(ctx context.Context) (err error) {
 	if c.nodes, err = rack.New(c.config.rack()); err != nil {
 		return err
 	}
+	c.queues = newQueues(c.bus, c.config.Times.Heartbeat, c.log)
 	if c.verifier, err = assemble.New(c.config.assemble(), c.store); err != nil {
 		return err
 	}
@@ -209,6 +212,7 @@ func (c *coordinator) takeBeat(m bus.Message) {
 		c.log.Warn().Str("subject", m.Subject).Str("c2.node.id", string(b.Node)).Msg("beat names another node")
 		return
 	}
+	c.queues.want(&b, time.Now())
 	c.nodes.Beat(&b, time.Now())
 }
 

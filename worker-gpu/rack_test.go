@@ -152,6 +152,24 @@ func (r *rack) heard(m bus.Message) {
 		r.t.Errorf("beat: %v", err)
 		return
 	}
+	for _, d := range b.Devices { // as coordinators do
+		_, err := r.bus.Queue(r.t.Context(), bus.Consumer{
+			Stream: wire.StreamProve, Name: wire.ProveConsumer(b.Node, d.Device),
+			Subject: wire.ProveSubject(b.Node, d.Device), AckWait: time.Duration(b.AckWaitMS) * time.Millisecond,
+		})
+		if err != nil && r.t.Context().Err() == nil {
+			r.t.Logf("make queue: %v", err)
+		}
+	}
+	if b.Role == wire.RoleSynth {
+		_, err := r.bus.Queue(r.t.Context(), bus.Consumer{
+			Stream: wire.StreamSynth, Name: wire.SynthConsumer(b.Node), Subject: wire.SynthSubject(b.Node),
+			AckWait: time.Duration(b.AckWaitMS) * time.Millisecond,
+		})
+		if err != nil && r.t.Context().Err() == nil {
+			r.t.Logf("make queue: %v", err)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beats[b.Role] = b

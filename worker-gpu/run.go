@@ -200,8 +200,8 @@ func (w *worker) source(d *driven) attempt.Source {
 	node, device := w.host.Node, d.config.Device
 	return attempt.Source{
 		Consumer: bus.Consumer{
-			Stream: wire.StreamProve, Name: "prove-" + string(node) + "_" + string(device),
-			Subject: wire.ProveSubject(node, device), AckWait: w.config.Worker.AckWait,
+			Stream: wire.StreamProve, Name: wire.ProveConsumer(node, device), Subject: wire.ProveSubject(node, device),
+			AckWait: w.config.Worker.AckWait, Existing: true,
 		},
 		// One is started while another finishes, the rest waits.
 		Slots: 2 + w.config.Prove.Ahead, Decode: d.Decode, Gate: d.gate,

@@ -82,8 +82,8 @@ func (w *worker) run(ctx context.Context, c *service.Control) (err error) {
 		go w.watchSpill(watching)
 		return h.Serve(ctx, c, attempt.Source{
 			Consumer: bus.Consumer{
-				Stream: wire.StreamSynth, Name: "synth-" + w.config.Node, Subject: wire.SynthSubject(h.Node),
-				AckWait: w.config.Worker.AckWait,
+				Stream: wire.StreamSynth, Name: wire.SynthConsumer(h.Node), Subject: wire.SynthSubject(h.Node),
+				AckWait: w.config.Worker.AckWait, Existing: true,
 			},
 			Slots: w.config.Synth.Slots, Decode: w.synth.Decode,
 		})

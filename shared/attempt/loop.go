@@ -94,10 +94,12 @@ func (w *Worker) Serve(ctx context.Context, c *service.Control, source Source) e
 
 // fetchAll opens the queue, as often as it takes, and fetches until fetching ends.
 func (l *loop) fetchAll(ctx, fetching context.Context) error {
-	pause := l.Config.RetryMin
+	pause, note := l.Config.RetryMin, "queue "+l.source.Consumer.Name
 	for {
 		queue, err := l.Bus.Queue(fetching, l.source.Consumer)
 		if err == nil {
+			pause = l.Config.RetryMin
+			l.Notes.Set(note, "")
 			err = l.fetch(ctx, fetching, queue)
 		}
 		if fetching.Err() != nil {
@@ -105,6 +107,9 @@ func (l *loop) fetchAll(ctx, fetching context.Context) error {
 		}
 		if kind := fault.KindOf(err); kind == fault.Invalid || kind == fault.Conflict {
 			return fmt.Errorf("open queue %s: %w", l.source.Consumer.Subject, err)
+		}
+		if fault.KindOf(err) == fault.NotFound { // so it is at the start, until a coordinator has heard of this worker
+			l.Notes.Set(note, "waits for a coordinator to make "+note)
 		}
 		l.Log.Warn().Err(err).Str("subject", l.source.Consumer.Subject).Dur("pause", pause).
 			Msg("queue is not to be had, trying again")

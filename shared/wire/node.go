@@ -22,6 +22,9 @@ const (
 	StateDraining = "draining"
 )
 
+// AckWaitMSMax bounds the ack wait of workers' queues: a day.
+const AckWaitMSMax = 24 * 60 * 60 * 1000
+
 // Beat says that a worker process lives, what it is and what it does. It is sent every heartbeat and on every change.
 type Beat struct {
 	Node job.Node `json:"node"`
@@ -37,11 +40,14 @@ type Beat struct {
 	// Reason says why it is not ready.
 	Reason string `json:"reason,omitempty"`
 	// Slots is how many tasks it takes at once; CPUs how many cores it may use.
-	Slots   int            `json:"slots"`
-	CPUs    int            `json:"cpus,omitempty"`
-	Running []Running      `json:"running,omitempty"`
-	Devices []DeviceState  `json:"devices,omitempty"`
-	Synth   []SynthCircuit `json:"synth,omitempty"`
+	Slots int `json:"slots"`
+	// AckWaitMS asks coordinators for the queues that the process fetches from, with this ack wait, in ms. 0, in beats of
+	// builds that make them themselves, asks for none.
+	AckWaitMS int64          `json:"ack_wait_ms,omitempty"`
+	CPUs      int            `json:"cpus,omitempty"`
+	Running   []Running      `json:"running,omitempty"`
+	Devices   []DeviceState  `json:"devices,omitempty"`
+	Synth     []SynthCircuit `json:"synth,omitempty"`
 	// Host is sent by the process that holds the host's lock.
 	Host *HostReport `json:"host,omitempty"`
 }
@@ -130,6 +136,9 @@ func (b *Beat) Check() error {
 		return fault.New(fault.Invalid, "beat of node %s has state %q", b.Node, b.State)
 	case b.Slots < 0 || b.WireMin < 1 || b.WireMax < b.WireMin:
 		return fault.New(fault.Invalid, "beat of node %s: slots %d, wire %d to %d", b.Node, b.Slots, b.WireMin, b.WireMax)
+	}
+	if b.AckWaitMS != 0 && (b.AckWaitMS < 10 || b.AckWaitMS > AckWaitMSMax) {
+		return fault.New(fault.Invalid, "beat of node %s asks for an ack wait of %d ms", b.Node, b.AckWaitMS)
 	}
 	for _, d := range b.Devices {
 		if _, err := job.ParseDevice(string(d.Device)); err != nil {

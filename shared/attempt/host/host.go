@@ -206,6 +206,7 @@ func (h *Host) current(ctx context.Context, a job.Attempt) (bool, error) {
 	}
 	return err == nil, err
 }
+		b.AckWaitMS = max(10, min(h.Config.AckWait.Milliseconds(), wire.AckWaitMSMax))
 
 // Capacity is what may be booked on the host, by pool.
 func (h *Host) Capacity() (ledger.Amounts, error) {
