@@ -52,6 +52,9 @@ func Declared(
 	}
 	b.takeAssets(d)
 	b.takeHoldings(d, lease, drift)
+	if drift.Opened {
+		b.takeClaims(d, lease, drift)
+	}
 	b.countUsers(d)
 	b.fitSegments()
 	for pool, amount := range b.Sum() {
@@ -115,6 +118,22 @@ func (b *NodeBook) takeHoldings(d *Declaration, lease time.Duration, drift *Drif
 		}
 		return compareKeys(AssetKey{Pool: x.Pool}, AssetKey{Pool: y.Pool})
 	})
+}
+
+// takeClaims books what may still begin and is not in the book.
+func (b *NodeBook) takeClaims(d *Declaration, lease time.Duration, drift *Drift) {
+	for i := range d.Claims {
+		c := &d.Claims[i]
+		if b.Entry(c.Attempt) != nil || b.fenced(c.Attempt) {
+			continue
+		}
+		b.takeNeeded(c.Assets)
+		b.Entries = append(b.Entries, Entry{
+			Attempt: c.Attempt, Amounts: c.Amounts.Clone(), Assets: c.Keys(), Since: b.Now, LeaseUntil: b.Now.Add(lease),
+		})
+		drift.Claimed = append(drift.Claimed, c.Attempt)
+	}
+	slices.SortFunc(drift.Claimed, compareAttempts)
 }
 
 // fenced tells whether a higher fence of the attempt's partition is booked.

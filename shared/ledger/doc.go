@@ -30,7 +30,8 @@
 // A node gets grants only while its book is open: declared in the caller's epoch, in the present life of the store, and
 // not behind what this client has seen of it (a store that was rolled back has fewer operations). Everything but
 // Begin, Declare, Node, Nodes and Forget is refused on a closed book with a [Refusal] that says why; the node's next
-// declaration opens it. A caller of a lower term than the book has seen is refused with fault.Lost.
+// declaration opens it. It books what the node holds, and what may still begin there ([Declaration].Claims): those
+// tasks are out, and no host has them yet. A caller of a lower term than the book has seen is refused with fault.Lost.
 //
 // # Repeating calls
 //

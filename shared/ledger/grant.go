@@ -86,15 +86,7 @@ func (m *Machine) book(b *NodeBook, r *Reservation, from job.Attempt) error {
 	for _, pool := range need.Pools() {
 		b.giveWay(pool, b.Used[pool]+need[pool]-b.Capacity[pool])
 	}
-	for i := range r.Assets {
-		want := r.Assets[i]
-		have := b.assetAt(want.Key())
-		if have == nil {
-			b.Assets = append(b.Assets, AssetEntry{Asset: want})
-			continue
-		}
-		have.Bytes = max(have.Bytes, want.Bytes)
-	}
+	b.takeNeeded(r.Assets)
 	keys := r.Keys()
 	b.use(keys, 1)
 	b.Entries = append(b.Entries, Entry{
@@ -102,6 +94,18 @@ func (m *Machine) book(b *NodeBook, r *Reservation, from job.Attempt) error {
 	})
 	m.commit(b)
 	return nil
+}
+
+// takeNeeded books assets, each at least with the bytes that are asked for.
+func (b *NodeBook) takeNeeded(assets []Asset) {
+	for _, want := range assets {
+		have := b.assetAt(want.Key())
+		if have == nil {
+			b.Assets = append(b.Assets, AssetEntry{Asset: want})
+			continue
+		}
+		have.Bytes = max(have.Bytes, want.Bytes)
+	}
 }
 
 // giveWay takes bytes from the free segments of a pool; NewRefusal has seen that they are there.

@@ -252,6 +252,12 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"holding twice": func(d *ledger.Declaration) {
 			d.Holdings = []ledger.Holding{{Attempt: attempt(1, 0, 1)}, {Attempt: attempt(1, 0, 1)}}
 		},
+		"claim twice": func(d *ledger.Declaration) {
+			d.Claims = []ledger.Reservation{{Node: node, Attempt: attempt(1, 0, 1)}, {Node: node, Attempt: attempt(1, 0, 1)}}
+		},
+		"claim elsewhere": func(d *ledger.Declaration) {
+			d.Claims = []ledger.Reservation{{Node: "n9", Attempt: attempt(1, 0, 1)}}
+		},
 		"more than can be counted": func(d *ledger.Declaration) {
 			most := ledger.Amounts{ledger.PoolRAM: bytesize.Max}
 			d.Holdings = []ledger.Holding{

@@ -133,6 +133,10 @@ type Declaration struct {
 	Seq            uint64
 	Capacity       Amounts
 	Holdings       []Holding
+	// Claims are attempts that own their partitions and may still begin on the node: their tasks are out. A declaration
+	// that opens the book books them, too: the lost book had them, and the node does not hold them yet. An open book has
+	// its own word on them.
+	Claims []Reservation
 	// Assets are those that are loaded or loading; free segments are AssetSegments.
 	Assets []Asset
 	// Partial tells that the host could not read its whole book: what is missing proves nothing.
@@ -177,6 +181,24 @@ func (d *Declaration) Check() error {
 		}
 		seen[h.Attempt] = true
 	}
+	return d.checkClaims()
+}
+
+func (d *Declaration) checkClaims() error {
+	if len(d.Claims) > EntriesMax {
+		return fault.New(fault.Invalid, "declare %s: %d claims are over the limit of %d", d.Node, len(d.Claims), EntriesMax)
+	}
+	seen := map[job.Attempt]bool{}
+	for i := range d.Claims {
+		c := &d.Claims[i]
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("declare %s: claim: %w", d.Node, err)
+		}
+		if seen[c.Attempt] || c.Node != d.Node {
+			return fault.New(fault.Invalid, "declare %s: claim %s is there twice or of node %s", d.Node, c.Attempt, c.Node)
+		}
+		seen[c.Attempt] = true
+	}
 	return nil
 }
 
@@ -201,6 +223,8 @@ type Drift struct {
 	Unheld []job.Attempt
 	// Unknown were held and not booked; they are now.
 	Unknown []job.Attempt
+	// Claimed were neither, may still begin, and are booked now that the book is open again.
+	Claimed []job.Attempt
 	// Freed were in limbo and are no longer held.
 	Freed []job.Attempt
 	// Changed are amounts that were corrected.

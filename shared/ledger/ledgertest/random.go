@@ -142,6 +142,9 @@ func (p *pair) drawDeclaration(t *rapid.T) *ledger.Declaration {
 			Assets: []ledger.AssetKey{{Name: "srs:x", Pool: ledger.PoolRAM}},
 		})
 	}
+	if rapid.IntRange(0, 3).Draw(t, "claims") == 0 {
+		d.Claims = append(d.Claims, *drawReservation(t))
+	}
 	if rapid.Bool().Draw(t, "segments") {
 		d.Assets = append(d.Assets, ledger.Asset{
 			Name: ledger.AssetSegments, Pool: ledger.PoolSHM, Class: ledger.ClassScratch,

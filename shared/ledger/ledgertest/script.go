@@ -251,11 +251,12 @@ func (p *player) call(client, verb string, words []string) string {
 	return ""
 }
 
-// declaration reads boot=b1 instance=i1 seq=3 partial, capacities as ram=5, assets as srs:x@ram=5, and holdings as
-// +j1.0.1 ram=5 (dead ones as ~j1.0.1), each ended by the next one.
+// declaration reads boot=b1 instance=i1 seq=3 partial, capacities as ram=5, assets as srs:x@ram=5, holdings as
+// +j1.0.1 ram=5 (dead ones as ~j1.0.1) and claims as ?j1.0.1 ram=5, each ended by the next one.
 func (p *player) declaration(node job.Node, words []string) *ledger.Declaration {
 	d := &ledger.Declaration{Node: node, Boot: "b1", Instance: "i1", Capacity: ledger.Amounts{}}
 	var holding *ledger.Holding
+	var claim *ledger.Reservation
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
@@ -272,9 +273,19 @@ func (p *player) declaration(node job.Node, words []string) *ledger.Declaration 
 				Attempt: p.attempt(word[1:]), Dead: word[0] == '~', Amounts: ledger.Amounts{},
 			})
 			holding = &d.Holdings[len(d.Holdings)-1]
+		case strings.HasPrefix(word, "?"):
+			d.Claims = append(d.Claims, ledger.Reservation{
+				Attempt: p.attempt(word[1:]), Node: node, Amounts: ledger.Amounts{},
+			})
+			claim = &d.Claims[len(d.Claims)-1]
 		default:
 			amounts, assets := p.amounts([]string{word})
 			switch {
+			case claim != nil:
+				for pool, amount := range amounts {
+					claim.Amounts[pool] = amount
+				}
+				claim.Assets = append(claim.Assets, assets...)
 			case holding == nil:
 				for pool, amount := range amounts {
 					d.Capacity[pool] = amount
@@ -311,7 +322,7 @@ func describe(d *ledger.Drift) string {
 	for _, found := range []struct {
 		name string
 		all  []job.Attempt
-	}{{"unheld", d.Unheld}, {"unknown", d.Unknown}, {"freed", d.Freed}} {
+	}{{"unheld", d.Unheld}, {"unknown", d.Unknown}, {"claimed", d.Claimed}, {"freed", d.Freed}} {
 		if len(found.all) > 0 {
 			parts = append(parts, found.name+" "+list(found.all))
 		}
