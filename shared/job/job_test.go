@@ -265,3 +265,22 @@ func TestInvariantsUnderRandomTransitions(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsPassedOverCannotBeClaimed(t *testing.T) {
+	t.Parallel()
+	r := active(1)
+	never := job.Attempt{Job: id, Partition: 0, Fence: 1}
+	if !r.PassOver(never) || r.PassOver(never) {
+		t.Fatal("a name is passed over once")
+	}
+	a := claim(t, r, 0)
+	if a.Fence != 2 {
+		t.Errorf("the next claim has fence %d", a.Fence)
+	}
+	if r.PassOver(a) || r.PassOver(never) || r.Partitions[0].Stage != job.Reserved {
+		t.Error("what was claimed was passed over")
+	}
+	if r.PassOver(job.Attempt{Job: id, Partition: 1, Fence: 1}) {
+		t.Error("a partition that is not there was passed over")
+	}
+}

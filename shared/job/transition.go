@@ -67,6 +67,17 @@ func (r *Record) Claim(partition int, node Node, device Device, now time.Time) (
 	return r.Attempt(partition), nil
 }
 
+// PassOver raises the fence of a partition to that of an attempt which was never claimed, so that it never can be: its
+// name may then be forgotten everywhere, and what is still under way in its name comes too late. It reports whether
+// anything changed; a fence that is as high changes nothing.
+func (r *Record) PassOver(a Attempt) (changed bool) {
+	if a.Partition < 0 || a.Partition >= len(r.Partitions) || r.Partitions[a.Partition].Fence >= a.Fence {
+		return false
+	}
+	r.Partitions[a.Partition].Fence = a.Fence
+	return true
+}
+
 // Advance moves an attempt's partition on to a later running stage. It reports whether anything changed: a report of a
 // stage that was reached or passed changes nothing.
 func (r *Record) Advance(a Attempt, stage Stage, now time.Time) (changed bool, err error) {
