@@ -65,7 +65,8 @@ type Host struct {
 	// Seq is that of the beat.
 	Seq    uint64
 	SeenAt time.Time
-	// Count is how many reports came since this registry began.
+	// Count is how many reports had come, of all nodes, with this one: a later one has a higher count, also when the
+	// node was gone in between.
 	Count uint64
 }
 
@@ -91,6 +92,7 @@ type Registry struct {
 	nodes   map[job.Node]*node
 	feeds   map[*Feed]struct{}
 	dropped uint64
+	reports uint64
 }
 
 // New makes an empty registry.
@@ -127,19 +129,32 @@ func (r *Registry) Beat(b *wire.Beat, now time.Time) bool {
 	}
 	p.Beat, p.SeenAt = *b, now
 	n.advance(b, now)
-	if b.Host != nil {
-		n.takeHost(b, now)
+	if b.Host != nil && !r.lateReport(n.host, b) {
+		r.reports++
+		n.host = &Host{
+			Report: *b.Host, Boot: b.Boot, Instance: b.Instance, Seq: b.Seq, SeenAt: now, Count: r.reports,
+		}
 	}
 	r.tell(b.Node)
 	return true
 }
 
-func (n *node) takeHost(b *wire.Beat, now time.Time) {
-	count := uint64(1)
-	if n.host != nil {
-		count = n.host.Count + 1
+// lateReport tells whether a host report was overtaken by one of another process of its host: after a change of the
+// process that reports, both may be on their way. The times are of one clock, the host's. One that is behind by more
+// than a lease is no late report, but of a clock that was set back.
+func (r *Registry) lateReport(last *Host, b *wire.Beat) bool {
+	if last == nil || last.Boot != b.Boot || last.Instance == b.Instance {
+		return false
 	}
-	n.host = &Host{Report: *b.Host, Boot: b.Boot, Instance: b.Instance, Seq: b.Seq, SeenAt: now, Count: count}
+	behind := last.Report.At.Sub(b.Host.At)
+	return behind > 0 && behind <= r.cfg.Lease
+}
+
+// Reports is how many host reports have come so far: later ones have a higher count.
+func (r *Registry) Reports() uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.reports
 }
 
 // advance takes what a process works on.

@@ -285,3 +285,38 @@ func TestANodeSaysWhatItLacks(t *testing.T) {
 		})
 	}
 }
+
+// A report counts once, in the order in which reports were made, through a change of the process that makes them and an
+// absence of the node: what is declared from it, or released because of it, was so on the host after the report before.
+func TestHostReportsAreTakenInTheirOrder(t *testing.T) {
+	t.Parallel()
+	r := registry(t)
+	made := func(seconds float64) func(*wire.Beat) {
+		return func(b *wire.Beat) { b.Host = &wire.HostReport{BookComplete: true, At: at(seconds)} }
+	}
+	last := func() (count uint64, instance string) {
+		n, _ := r.Node("n1")
+		return n.Host.Count, n.Host.Instance
+	}
+	r.Beat(beat("a", wire.RoleSynth, 1, made(0)), at(0))
+	r.Beat(beat("b", wire.RoleGPU, 1, made(6)), at(6))
+	before, _ := last()
+	r.Beat(beat("a", wire.RoleSynth, 2, made(5)), at(7)) // a died after it; its beat was slow
+	if count, instance := last(); count != before || instance != "b" {
+		t.Errorf("a report that was overtaken counts: %d by %s", count, instance)
+	}
+	n, _ := r.Node("n1")
+	if p := n.Processes[1]; p.Beat.Seq != 2 {
+		t.Error("the rest of its beat was dropped, too")
+	}
+	r.Beat(beat("a", wire.RoleSynth, 3, made(-60)), at(8)) // the clock was set back
+	count, instance := last()
+	if count <= before || instance != "a" {
+		t.Errorf("a report after the clock was set back does not count: %d by %s", count, instance)
+	}
+	r.Expire(at(60))
+	r.Beat(beat("c", wire.RoleSynth, 1, made(70)), at(70))
+	if again, _ := last(); again <= count || again != r.Reports() {
+		t.Errorf("after its absence the node's report is number %d, after %d; %d came", again, count, r.Reports())
+	}
+}
