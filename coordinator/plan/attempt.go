@@ -21,7 +21,7 @@ func (s *simulation) admit(is *island, d *scheduler.Admit) {
 	dev := m.devices[slices.IndexFunc(m.devices, func(d2 *device) bool { return d2.name == d.Place.Device })]
 	a := &attempt{
 		name: d.Attempt, job: j, node: m, device: dev, times: j.circuit.device(dev.kind.Kind), booked: d.Needs.Amounts,
-		held: d.Held, left: 1,
+		held: d.Held, waited: d.Waited, left: 1,
 		span: Span{Job: index, Partition: d.Attempt.Partition, Node: m.index, Device: dev.index, Admitted: s.now},
 	}
 	a.assetsAt = m.load(d.Needs.Assets, s.now, s.rack.Policy.Warm)
@@ -157,12 +157,16 @@ const (
 	CauseNoWork    Cause = "no work"
 	CauseSynthesis Cause = "synthesis"
 	CauseAssets    Cause = "loading assets"
-	CauseTurn      Cause = "work ahead"
-	causeMemory          = "memory:"
+	// CauseAhead is that the scheduler held work back since the device had enough ahead of it, CauseWorkers that all
+	// workers of a box had a partition.
+	CauseAhead   Cause = "work ahead"
+	CauseWorkers Cause = "workers"
+	causeMemory        = "memory:"
 )
 
-// blame shares out the time that a device was idle by the way of the attempt that ended it: before its job came there
-// was no work, until it was admitted something held it, until it was sealed synthesis was slow, then its assets.
+// blame shares out the time that a device was idle by the way of the attempt that ended it. Before its job came there
+// was no work. Of the time until it was sealed as much is due to what held it before it was admitted as it was held:
+// so much earlier it could have been there. The rest is synthesis, then loading of assets.
 func (s *simulation) blame(d *device, a *attempt) {
 	from := d.idleAt
 	until := func(at time.Duration, cause Cause) {
@@ -171,19 +175,26 @@ func (s *simulation) blame(d *device, a *attempt) {
 			from = at
 		}
 	}
-	held := CauseTurn
-	switch a.held.Code {
-	case scheduler.Memory, scheduler.Pinned, scheduler.Eviction:
-		held = Cause(causeMemory + string(cmp.Or(a.held.Pool, "ram")))
-		if strings.HasPrefix(string(a.held.Pool), vram) {
-			held = causeMemory + vram
-		}
-	case scheduler.Slots:
-		held = CauseSynthesis
-	default:
-	}
 	until(a.job.at, CauseNoWork)
-	until(a.span.Admitted, held)
+	until(min(a.span.Sealed, from+a.waited), s.holder(a))
 	until(a.span.Sealed, CauseSynthesis)
 	until(s.now, CauseAssets)
+}
+
+// holder is what held an attempt before it was admitted.
+func (s *simulation) holder(a *attempt) Cause {
+	switch a.held.Code {
+	case scheduler.Memory, scheduler.Pinned, scheduler.Eviction:
+		if strings.HasPrefix(string(a.held.Pool), vram) {
+			return causeMemory + vram
+		}
+		return Cause(causeMemory + string(cmp.Or(a.held.Pool, "ram")))
+	case scheduler.Slots:
+		return CauseSynthesis
+	default:
+	}
+	if s.rack.Policy.Name == PolicyBox {
+		return CauseWorkers
+	}
+	return CauseAhead
 }

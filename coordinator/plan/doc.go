@@ -3,17 +3,18 @@
 // (coordinator/internal/scheduler) in simulated time: stage times and sizes come from a [Profile], machines from a
 // [Rack], jobs from a [Load]. It owns no truth of a rack; it answers a question and forgets it.
 //
-// An attempt goes the way that it goes on a rack, with the same decisions and without a rack:
+// An attempt goes the way that it goes on a rack, by the same decisions; its bytes are booked from admission until they
+// are gone:
 //
-//		waiting ──Admit──► reserved ──slot──► synthesizing ──► sealed ──feeder──► proving ──► finishing ──► ended ──► gone
-//		        (bytes booked from here .................................................................... to here)
+//	waiting ─Admit─► reserved ─slot─► synthesizing ─► sealed ─feeder─► proving ─► finishing ─► ended ─► gone
 //
-//	  - A node has synthesis slots. Syntheses slow each other down by the profile's curve, and by cores when together
-//	    they want more of them than there are: each of k at once makes 1/seconds(k) of its work per second.
-//	  - A device proves one partition at a time; its feeders may hold more, prepared. Finishing is on the CPU and leaves
-//	    the device free. Bytes are held by stage; booked is what the whole path needs at most, from admission until the
-//	    bytes are gone, as the ledger books it.
-//	  - Assets (parameters, artifacts) are loaded on demand at the node's rate, or are there from the start ([Policy.Warm]).
+// A node has synthesis slots. Syntheses slow each other down by the profile's curve, and by cores when together they
+// want more of them than there are: each of k at once makes 1/seconds(k) of its work per second.
+//
+// A device proves one partition at a time; its feeders may hold more, prepared. Finishing is on the CPU and leaves the
+// device free. Bytes are held by stage; booked is what the whole path needs at most, as the ledger books it.
+//
+// Assets (parameters, artifacts) are loaded on demand at the node's rate, or are there from the start (Policy.Warm).
 //
 // Two policies: "rack" is this project's scheduler with its settings. "box" is a prover per box with a fixed number of
 // workers and nobody counting bytes, all partitions of a sector on the box that the client gave it to; it is the same

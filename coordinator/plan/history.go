@@ -2,10 +2,12 @@ package plan
 
 import (
 	"context"
+	_ "embed" // the record's text
 	"fmt"
 	"io"
 	"math"
 	"strings"
+	"text/template"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 )
@@ -27,12 +29,12 @@ const within = 0.15
 
 // causes of rows that deviate more, by what they are about.
 const (
-	causeFeeders = "For a moment after the first wave two feeders hold a partition while seven workers synthesize " +
-		"again. The profile has each at its peak from its first second; really a synthesis that has just begun holds little. " +
-		"Published with one feeder and with two: 208 and 204 GiB."
-	causeGone = "The published memory per worker rises from 20 to 27.5 GiB in rows where the card is always busy, " +
-		"although no stage holds more: most likely memory that was freed and has not gone back. No time for that is published, " +
-		"so the profile gives it none. For the same permit 294.7 GiB were reported once."
+	causeFeeders = "For a moment after the first wave two feeders hold a partition while seven workers " +
+		"synthesize again. The profile has each at its peak from its first second; really a synthesis that has " +
+		"just begun holds little. Published with one feeder and with two: 208 and 204 GiB."
+	causeGone = "The published memory per worker rises from 20 to 27.5 GiB in rows where the card is always " +
+		"busy, although no stage holds more: most likely memory that was freed and has not gone back. No time for " +
+		"that is published, so the profile gives it none. For the same permit 294.7 GiB were reported once."
 	causeBandwidth = "Thirty syntheses starve the threads that prepare work for the card, so the card slows down too. " +
 		"The profile has one time for the card, whatever else runs."
 )
@@ -143,19 +145,29 @@ func PileUp(ctx context.Context, permit string, ram bytesize.Bytes) (*Result, er
 	return Simulate(ctx, p, oneBox(1, 12, 2, ram, permit), porepJobs(20))
 }
 
+//go:embed history.md.tmpl
+var historyText string
+
 // WriteHistory writes the record docs/bench/plan-history.md.
 func WriteHistory(ctx context.Context, w io.Writer) error {
+	record, err := template.New("history").Parse(historyText)
+	if err != nil {
+		panic("plan: the embedded template is broken: " + err.Error())
+	}
 	t := &tables{ctx: ctx}
-	t.text(historyIntro)
-	t.rows()
-	t.pileUp()
-	t.ours()
-	t.rival()
-	t.text(historyEnd)
+	parts := map[string]string{}
+	for _, part := range []struct {
+		name  string
+		write func()
+	}{{"Rows", t.rows}, {"PileUp", t.pileUp}, {"Ours", t.ours}, {"Rival", t.rival}} {
+		t.out.Reset()
+		part.write()
+		parts[part.name] = t.out.String()
+	}
 	if t.err != nil {
 		return t.err
 	}
-	if _, err := io.WriteString(w, t.out.String()); err != nil {
+	if err := record.Execute(w, parts); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
 	return nil
@@ -167,7 +179,6 @@ type tables struct {
 	err error
 }
 
-func (t *tables) text(s string)            { t.out.WriteString(s) }
 func (t *tables) linef(f string, a ...any) { fmt.Fprintf(&t.out, f+"\n", a...) }
 
 // need keeps the first error and stands in for a result then.
@@ -181,13 +192,22 @@ func (t *tables) need(r *Result, err error) *Result {
 	return &Result{Nodes: []NodeResult{{Pools: []PoolResult{{Pool: "ram"}}}}}
 }
 
+// open is a shipped profile, or an empty one and an error that is kept.
+func (t *tables) open(name string) *Profile {
+	p, err := OpenShipped(name)
+	if err != nil {
+		t.need(nil, err)
+		return &Profile{}
+	}
+	return p
+}
+
 func (t *tables) rows() {
 	rows, err := History(t.ctx)
 	if err != nil {
 		t.err = err
 		return
 	}
-	t.text(historyRowsHead)
 	for i := range rows {
 		h := &rows[i]
 		rss, deviation := "–", "–"
@@ -214,7 +234,6 @@ func (t *tables) rows() {
 }
 
 func (t *tables) pileUp() {
-	t.text(historyPileUpHead)
 	for _, c := range []struct {
 		permit, name string
 		ram          bytesize.Bytes
@@ -230,21 +249,11 @@ func (t *tables) pileUp() {
 		}
 		t.linef("| %s | %.0f GiB | %d | %.0f GiB | %s |", c.name, gib(c.ram), r.Nodes[0].SealedMost, gib(r.ramOf().Held), end)
 	}
-	t.text(historyPileUpEnd)
 }
 
 func (t *tables) ours() {
-	theirs, err := OpenShipped("one-box-32gib")
-	if err != nil {
-		t.err = err
-		return
-	}
-	own, err := OpenShipped("proofrack-card-32gib")
-	if err != nil {
-		t.err = err
-		return
-	}
-	t.text(historyOursHead)
+	theirs := t.open("one-box-32gib")
+	own := t.open("proofrack-card-32gib")
 	line := func(name string, p *Profile, r *Rack) {
 		got := t.need(Simulate(t.ctx, p, r, porepJobs(20)))
 		n := &r.Nodes[0]
@@ -261,17 +270,8 @@ func (t *tables) ours() {
 }
 
 func (t *tables) rival() {
-	theirs, err := OpenShipped("one-box-32gib")
-	if err != nil {
-		t.err = err
-		return
-	}
-	own, err := OpenShipped("proofrack-card-32gib")
-	if err != nil {
-		t.err = err
-		return
-	}
-	t.text(historyRivalHead)
+	theirs := t.open("one-box-32gib")
+	own := t.open("proofrack-card-32gib")
 	for _, jobs := range []int{1, 4, 6, 40, 200} {
 		a := t.need(Simulate(t.ctx, theirs, oneBox(4, 12, 2, boxRAM, PermitDelivery), porepJobs(jobs)))
 		b := t.need(Simulate(t.ctx, own, ourBox(4, 96, boxRAM, "rtx-5070-ti-3.75s"), porepJobs(jobs)))

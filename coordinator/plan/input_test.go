@@ -51,8 +51,9 @@ func TestRackDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Rack{Policy: Policy{Name: PolicyRack}, Nodes: []NodeKind{{
-		Name: "big", Count: 2, Cores: 32, RAM: 128 * bytesize.GiB, SHM: 64 * bytesize.GiB, SynthSlots: 8, LoadRate: bytesize.GiB,
-		Devices: []DeviceKind{{Kind: "rtx-5070-ti", Count: 2, VRAM: 16 * bytesize.GiB, Feeders: 1}},
+		Name: "big", Count: 2, Cores: 32, RAM: 128 * bytesize.GiB, SHM: 64 * bytesize.GiB, SynthSlots: 8,
+		LoadRate: bytesize.GiB,
+		Devices:  []DeviceKind{{Kind: "rtx-5070-ti", Count: 2, VRAM: 16 * bytesize.GiB, Feeders: 1}},
 	}}}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)

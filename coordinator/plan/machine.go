@@ -24,8 +24,9 @@ type attempt struct {
 	// assetsAt is when the assets that it needs are loaded.
 	assetsAt time.Duration
 	span     Span
-	// held is what kept it waiting before it was admitted.
-	held scheduler.Hold
+	// held is what kept it waiting last before it was admitted, waited for how long it waited in all.
+	held   scheduler.Hold
+	waited time.Duration
 	// left is the share of its synthesis that is still to do.
 	left float64
 }

@@ -182,8 +182,8 @@ func (p *picture) bar(out *bytes.Buffer, s *Span, from, to time.Duration, what, 
 	}
 	x := p.x(from)
 	fmt.Fprintf(out, "<rect class=%q x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"hsl(%d,62%%,%d%%)\">"+
-		"<title>job %d, partition %d: %s, %.2f to %.2f s</title></rect>\n", class, x, p.y+1, max(0.4, p.x(to)-x), laneHeight-2,
-		s.Job*137%360, 42+s.Partition%3*8, s.Job, s.Partition, what, from.Seconds(), to.Seconds())
+		"<title>job %d, partition %d: %s, %.2f to %.2f s</title></rect>\n",
+		class, x, p.y+1, max(0.4, p.x(to)-x), laneHeight-2, s.Job*137%360, 42+s.Partition%3*8, s.Job, s.Partition, what, from.Seconds(), to.Seconds())
 }
 
 // timeAxis draws the grid from top down to y, and the seconds below.
@@ -211,7 +211,8 @@ func (p *picture) memory(m *machine, pool ledger.Pool) {
 	for v := 0.0; v <= float64(roof)/float64(bytesize.GiB); v += step {
 		at := y(bytesize.Bytes(v * float64(bytesize.GiB)))
 		fmt.Fprintf(&p.out, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>"+
-			"<text class=\"r\" x=\"%d\" y=\"%.1f\">%g GiB</text>\n", marginLeft, at, pictureWidth-marginRight, at, marginLeft-8, at+4, v)
+			"<text class=\"r\" x=\"%d\" y=\"%.1f\">%g GiB</text>\n",
+			marginLeft, at, pictureWidth-marginRight, at, marginLeft-8, at+4, v)
 	}
 	line := func(s *series, close bool) string {
 		var path bytes.Buffer
@@ -241,8 +242,8 @@ func (p *picture) memory(m *machine, pool ledger.Pool) {
 			pictureWidth-marginRight, y(capacity))
 	}
 	fmt.Fprintf(&p.out, "<line class=\"axis\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n"+
-		"<text x=\"%d\" y=\"%.1f\">memory %s of %s: filled held (peak %s), line booked (peak %s)</text>\n", marginLeft, bottom,
-		pictureWidth-marginRight, bottom, marginLeft+6, top-3, pool, capacity, m.held[pool].peak, m.booked[pool].peak)
+		"<text x=\"%d\" y=\"%.1f\">memory %s of %s: filled held (peak %s), line booked (peak %s)</text>\n",
+		marginLeft, bottom, pictureWidth-marginRight, bottom, marginLeft+6, top-3, pool, capacity, m.held[pool].peak, m.booked[pool].peak)
 	p.y = bottom
 	p.timeAxis(bottom)
 	p.y += 8
