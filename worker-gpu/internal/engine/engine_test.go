@@ -227,6 +227,32 @@ func TestEngineNamesWhatItCannotUse(t *testing.T) {
 	}
 }
 
+// B109: whoever waits for an engine to start can be stopped, and an engine that never gets ready is given up.
+func TestB109StartOfAnEngineEndsWhenAsked(t *testing.T) {
+	t.Parallel()
+	c := config(t.TempDir(), nil)
+	c.Command = []string{"sleep", "60"}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	late := c
+	late.StartMax = 100 * time.Millisecond
+	for name, try := range map[string]func() error{
+		"stopped": func() error { _, err := engine.Spawn(ctx, c); return err },
+		"late":    func() error { _, err := engine.Spawn(t.Context(), late); return err },
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- try() }()
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Errorf("%s: it is ready", name)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: still starting", name)
+		}
+	}
+}
+
 func TestEngineRefusesBadSegments(t *testing.T) {
 	t.Parallel()
 	e := spawn(t, config(params(t), nil))

@@ -104,11 +104,11 @@ func Spawn(ctx context.Context, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
 	if e.conn, err = newConn(mine); err != nil {
-		return nil, err
+		return nil, errors.Join(err, theirs.Close())
 	}
-	if err := e.start(theirs); err != nil {
+	err = e.start(theirs)
+	if err = errors.Join(err, theirs.Close()); err != nil { // only the engine has it open, so its end shows here
 		return nil, errors.Join(fault.As(fault.Device, fmt.Errorf("start engine %s: %w", config.Setup.Name, err)),
 			e.conn.socket.Close())
 	}
