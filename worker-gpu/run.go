@@ -204,7 +204,7 @@ func (w *worker) source(d *driven) attempt.Source {
 			AckWait: w.config.Worker.AckWait, Existing: true,
 		},
 		// One is started while another finishes, the rest waits.
-		Slots: 2 + w.config.Prove.Ahead, Decode: d.Decode, Gate: d.gate,
+		Slots: 2 + w.config.Prove.Ahead, Decode: d.Decode, Gate: d.gate, Left: d.Left,
 	}
 }
 

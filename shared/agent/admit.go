@@ -23,7 +23,7 @@ func (b *Book) Admit(ctx context.Context, r Request) (*Held, error) {
 	}
 	booking := &Booking{
 		Version: bookVersion, Attempt: r.Attempt, Circuit: r.Circuit, Device: r.Device, Stage: job.Reserved,
-		Amounts: r.Amounts.Clone(), Owner: b.owner, At: time.Now(),
+		Amounts: r.Amounts.Clone(), Owner: b.owner, At: time.Now(), TraceParent: r.TraceParent,
 	}
 	capacity, err := b.capacity()
 	if err != nil {

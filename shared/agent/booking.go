@@ -39,6 +39,8 @@ type Booking struct {
 	// Handed tells that the owner has passed it on and nobody has taken it yet: the sealed segment holds it.
 	Handed bool      `json:"handed,omitempty"`
 	At     time.Time `json:"at"`
+	// TraceParent is the trace that the attempt belongs to, for whoever goes on with it.
+	TraceParent string `json:"trace,omitempty"`
 }
 
 // entryBytesMax bounds a file of the book.
@@ -82,6 +84,8 @@ type Request struct {
 	Attempt job.Attempt
 	Circuit string
 	Device  job.Device
+	// TraceParent is the trace that it belongs to, "" for none.
+	TraceParent string
 	// Amounts are its whole path's bytes, as the ledger granted them.
 	Amounts ledger.Amounts
 	// SegmentBytes is the body of its segment, SegmentKind where it is going to lie: a free segment is lent to it at once.

@@ -86,7 +86,26 @@ func TestSealedSegmentOfAKilledWorkerIsNotLost(t *testing.T) {
 	n, a, ctx := newNode(t), attempt(1, 0, 1), t.Context()
 	w := start(t, "seal", n.path, "dying", 1)
 	w.until(t, "ready")
+	orphans := func() (found []job.Attempt) {
+		all, err := n.book.Orphans(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			if o.Segment != handoff.SHM {
+				t.Errorf("segment of %s lies on %q", o.Attempt, o.Segment)
+			}
+			found = append(found, o.Attempt)
+		}
+		return found
+	}
+	if got := orphans(); len(got) != 0 {
+		t.Errorf("orphans while their worker lives: %v", got)
+	}
 	w.kill(t)
+	if got := orphans(); len(got) != 1 || got[0] != a {
+		t.Errorf("orphans %v, want %v", got, a)
+	}
 	if m := mustMend(t, n, nil); len(m.HandedOver) != 1 || len(m.Removed) != 0 || !n.alive(t)[a] {
 		t.Errorf("mended %+v", m)
 	}
@@ -95,6 +114,9 @@ func TestSealedSegmentOfAKilledWorkerIsNotLost(t *testing.T) {
 	}
 	if _, err := n.book.Admit(ctx, agent.Request{Attempt: a, Amounts: gib(1)}); !errors.Is(err, agent.ErrHandedOver) {
 		t.Errorf("the task again: %v", err)
+	}
+	if got := orphans(); len(got) != 1 || got[0] != a {
+		t.Errorf("orphans after mending %v, want %v", got, a)
 	}
 	unsure := func(context.Context, job.Attempt) (bool, error) { return false, errors.New("away") }
 	if m := mustMend(t, n, unsure); m.Changed() {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,42 @@ func (b *Book) holds(booking *Booking, alive func(Owner) bool) bool {
 		return b.sealedHere(booking.Attempt)
 	}
 	return alive(booking.Owner)
+}
+
+// Orphan is a booking whose worker died and whose sealed segment is here: any worker may Take it and prove it.
+type Orphan struct {
+	Booking
+	// Segment is where the segment lies.
+	Segment handoff.Kind
+}
+
+// Orphans lists them, the longest booked first.
+func (b *Book) Orphans(ctx context.Context) ([]Orphan, error) {
+	var all []Orphan
+	err := b.locked(ctx, func() error {
+		c, err := b.scan()
+		if err != nil {
+			return err
+		}
+		alive := b.aliveOnce()
+		for a, booking := range c.bookings {
+			if b.config.Segments == nil || alive(booking.Owner) || !b.sealedHere(a) {
+				continue
+			}
+			_, kind, err := b.config.Segments.Lookup(a)
+			if err == nil {
+				all = append(all, Orphan{Booking: *booking, Segment: kind})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for orphans in the book: %w", err)
+	}
+	slices.SortFunc(all, func(x, y Orphan) int {
+		return cmp.Or(x.At.Compare(y.At), compareText(x.Attempt.String(), y.Attempt.String()))
+	})
+	return all, nil
 }
 
 // Booked tells whether an attempt has a booking, dead or alive.

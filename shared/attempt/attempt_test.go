@@ -360,31 +360,6 @@ func TestB55MessageIsKeptWhileWorkAdvances(t *testing.T) {
 	})
 }
 
-// B45: a message that comes again and again, each time to a worker that does not know it, is lost: whatever kills its
-// workers before they can report counts.
-func TestB45MessageThatNobodySettlesIsLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t, 1, func(ctx context.Context, r *attempt.Run) error { r.Settle(ctx, okResult()); return nil })
-		data, err := json.Marshal(try(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		last := b.bus.putAgain(data, attempt.DeliveriesMax)
-		<-last.end
-		b.wantSettled(last, "ack")
-		b.end()
-		if b.works.Load() != 0 {
-			t.Error("it was worked on once more")
-		}
-		got := b.results()
-		if len(got) != 1 || got[0].Outcome != job.OutcomeLost ||
-			!strings.Contains(got[0].Fault.Message, "delivered 3 times") {
-			t.Errorf("results %+v", got)
-		}
-	})
-}
-
 func TestMessageThatComesAgainAfterTheEndIsOnlyAcknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

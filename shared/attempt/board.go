@@ -43,6 +43,7 @@ type Run struct {
 	steps   atomic.Uint64
 	loop    *loop
 	task    Task
+	mark    *mark
 
 	mu       sync.Mutex
 	delivery bus.Delivery

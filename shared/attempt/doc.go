@@ -16,6 +16,10 @@
 // are kept and sent when the bus is back; their message ids make that harmless. An outcome is also a file until the
 // stream has it, so the next process sends it when this one ends first.
 //
+// A worker that dies at work leaves a mark ([Marks]): the second death at one attempt makes it lost. Deliveries are not
+// counted: messages also come again after restarts in good order, outages and lost acknowledgements, which cost nothing.
+// What a dead worker left with its segment sealed goes on at once (Source.Left); its message joins when it comes again.
+//
 // [Judge] holds the one switch over fault.Kind that decides what becomes of an attempt. The package owns the truth
 // about what this process works on (the Board), nothing else; it never touches the ledger or a record.
 //

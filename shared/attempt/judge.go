@@ -15,14 +15,9 @@ type Verdict struct {
 	Blame bool
 }
 
-// DeliveriesMax is how often the message of one attempt is worked on by workers that do not know it. The second time is
-// for a worker that ended by chance; the next one says that the attempt is lost, so that work that kills its worker
-// before anything can be reported counts too (field report B45).
-const DeliveriesMax = 2
-
-// Judge decides by the kind of an error alone, but for ErrUnsettled.
+// Judge decides by the kind of an error alone, but for ErrDeaths.
 func Judge(err error) Verdict {
-	if errors.Is(err, ErrUnsettled) {
+	if errors.Is(err, ErrDeaths) {
 		return Verdict{Outcome: job.OutcomeLost}
 	}
 	switch kind := fault.KindOf(err); kind {
@@ -49,8 +44,8 @@ var (
 	ErrCancelled = fault.New(fault.Lost, "cancelled by the coordinator")
 	// ErrStalled: the work showed no progress for too long.
 	ErrStalled = fault.New(fault.Internal, "no progress")
-	// ErrUnsettled: workers took the attempt's message again and again, and none of them lived to settle it.
-	ErrUnsettled = fault.New(fault.Lost, "its workers ended without an outcome")
+	// ErrDeaths: DeathsMax workers died at work on the attempt.
+	ErrDeaths = fault.New(fault.Lost, "its workers died")
 	// ErrOrphaned: the job's record is gone.
 	ErrOrphaned = fault.New(fault.Lost, "orphaned: the job's record is gone")
 )

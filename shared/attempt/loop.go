@@ -40,9 +40,11 @@ type Worker struct {
 	// Notes are reasons for not being ready that do not keep the worker from fetching: what it fetches it hands back.
 	Notes  *Gate
 	Outbox *Outbox
-	Node   job.Node
-	Build  string
-	Log    zerolog.Logger
+	// Marks count deaths at work; nil counts none.
+	Marks *Marks
+	Node  job.Node
+	Build string
+	Log   zerolog.Logger
 }
 
 // Source is where a loop gets its tasks.
@@ -54,6 +56,9 @@ type Source struct {
 	Gate *Gate
 	// Decode reads a message; its error is of kind Invalid.
 	Decode func(data []byte) (Task, error)
+	// Left gives the attempts that dead workers of the node left half done and that can go on without their messages,
+	// which come again later and join; nil for none.
+	Left func(ctx context.Context) ([]Task, error)
 }
 
 // loop is a running one.
@@ -87,7 +92,11 @@ func (w *Worker) Serve(ctx context.Context, c *service.Control, source Source) e
 		case <-ended:
 		}
 	}()
+	if source.Left != nil {
+		l.wg.Go(func() { l.takeUp(ctx, fetching) })
+	}
 	err := l.fetchAll(ctx, fetching)
+	stop()
 	l.wg.Wait()
 	return err
 }
@@ -186,6 +195,11 @@ func (l *loop) handle(ctx context.Context, d bus.Delivery) {
 		l.refuse(d, err)
 		return
 	}
+	l.run(ctx, task, d)
+}
+
+// run takes one task to its end, unless that is under way or done here.
+func (l *loop) run(ctx context.Context, task Task, d bus.Delivery) {
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r, known := l.Board.claim(task.Attempt(), task.Stage(), d, cancel)
@@ -201,12 +215,9 @@ func (l *loop) handle(ctx context.Context, d bus.Delivery) {
 		defer close(kept)
 		l.keep(runCtx, r)
 	}()
-	err = l.begin(runCtx, r)
-	if err == nil && d.Count() > DeliveriesMax {
-		err = fmt.Errorf("attempt %s: delivered %d times: %w", task.Attempt(), d.Count(), ErrUnsettled)
-	}
+	err := l.begin(runCtx, r)
 	if err == nil {
-		err = task.Work(runCtx, r)
+		err = l.work(runCtx, r)
 	}
 	if cause := context.Cause(runCtx); cause != nil && err != nil && fault.KindOf(err) != fault.Lost {
 		err = fmt.Errorf("%w (%w)", cause, err)

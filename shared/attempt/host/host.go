@@ -73,6 +73,7 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 		Config: config.Worker, Bus: b,
 		Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke), Notes: attempt.NewGate(h.Poke),
 		Outbox: attempt.NewOutbox(life, b, config.Worker, filepath.Join(config.Spill.Path, outboxFolder), config.Log),
+		Marks:  attempt.NewMarks(filepath.Join(config.Spill.Path, marksFolder+config.Role), config.Spill.Group, config.Log),
 		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log,
 	}
 	records, err := Wait(ctx, h, "records of jobs", func(ctx context.Context) (bus.KV, error) {
@@ -84,6 +85,9 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	h.Fences = attempt.NewFences(records, b.Connected, config.Worker.FenceMax)
 	return h, h.Outbox.Resume(h.Node, h.Board)
 }
+
+// marksFolder and a role are where, in the spill folder, the role's processes mark what they are at work on.
+const marksFolder = "work-"
 
 // outboxFolder is where results are kept, in the spill folder, that could not be sent.
 const outboxFolder = "outbox"
@@ -139,6 +143,7 @@ func (h *Host) Run(
 			h.Log.Error().Err(err).Msg("agent ended")
 		}
 	})
+	wg.Go(func() { h.sweepMarks(beating) })
 	wg.Go(func() { // who listens hears at once that it leaves
 		select {
 		case <-c.Stopping():
@@ -155,6 +160,22 @@ func (h *Host) Run(
 	err = serve(ctx)
 	h.empty(ctx, c)
 	return err
+}
+
+// sweepMarks removes, at once and on a timer, what dead processes left and nobody wants any more.
+func (h *Host) sweepMarks(ctx context.Context) {
+	ticker := time.NewTicker(h.config.Spill.SweepEvery)
+	defer ticker.Stop()
+	for {
+		if err := h.Marks.Sweep(ctx, h.current); err != nil && ctx.Err() == nil {
+			h.Log.Warn().Err(err).Msg("cannot sweep marks of work")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // empty waits until the outbox is empty: as long as nobody is in a hurry, then not much longer.
@@ -185,6 +206,7 @@ func (h *Host) describe(c *service.Control, complete func(*wire.Beat)) func() wi
 			b.State, b.Reason = wire.StateDraining, "stopping: "+why
 		}
 		b.Running = h.Board.Running()
+		b.AckWaitMS = max(10, min(h.Config.AckWait.Milliseconds(), wire.AckWaitMSMax))
 		complete(&b)
 		return b
 	}
@@ -206,7 +228,6 @@ func (h *Host) current(ctx context.Context, a job.Attempt) (bool, error) {
 	}
 	return err == nil, err
 }
-		b.AckWaitMS = max(10, min(h.Config.AckWait.Milliseconds(), wire.AckWaitMSMax))
 
 // Capacity is what may be booked on the host, by pool.
 func (h *Host) Capacity() (ledger.Amounts, error) {

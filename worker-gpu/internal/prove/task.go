@@ -49,6 +49,26 @@ func (d *Device) Decode(data []byte) (attempt.Task, error) {
 	return t, nil
 }
 
+// Left gives the attempts for this device whose worker died with the segment sealed: that can be proved at once, before
+// the message comes again.
+func (d *Device) Left(ctx context.Context) ([]attempt.Task, error) {
+	orphans, err := d.host.Book.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []attempt.Task
+	for _, o := range orphans {
+		if o.Device != d.config.Device {
+			continue
+		}
+		all = append(all, &task{device: d, ProveTask: wire.ProveTask{
+			Attempt: o.Attempt, Node: d.host.Node, Device: o.Device, Circuit: o.Circuit,
+			Segment: handoff.Name(o.Attempt), Handoff: string(o.Segment), Amounts: o.Amounts, TraceParent: o.TraceParent,
+		}})
+	}
+	return all, nil
+}
+
 func (t *task) Attempt() job.Attempt           { return t.ProveTask.Attempt }
 func (t *task) Target() (job.Node, job.Device) { return t.Node, t.Device }
 func (t *task) Stage() job.Stage               { return job.Sealed }
@@ -172,12 +192,17 @@ func (t *task) try(
 	ctx context.Context, r *attempt.Run, held *agent.Held, segment *handoff.Segment, alone bool,
 ) (_ *wire.Result, company bool, err error) {
 	d := t.device
-	s, err := t.sit(ctx, segment)
+	var s *seat
+	err = r.Idle(func() (err error) {
+		if s, err = t.sit(ctx, segment); err != nil {
+			return err
+		}
+		if err = d.lane.enter(ctx, alone); err != nil {
+			s.proof.Drop()
+		}
+		return err
+	})
 	if err != nil {
-		return nil, false, err
-	}
-	if err := d.lane.enter(ctx, alone); err != nil {
-		s.proof.Drop()
 		return nil, false, err
 	}
 	defer d.lane.leave()

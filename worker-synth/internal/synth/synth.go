@@ -187,7 +187,7 @@ func (m *making) admit(ctx context.Context) error {
 	var err error
 	m.held, err = m.book.Admit(ctx, agent.Request{
 		Attempt: m.run.Attempt(), Circuit: m.circuit.ID(), Device: m.task.Device, Amounts: m.task.Amounts,
-		SegmentBytes: m.BodyBytes(m.layout), SegmentKind: m.kinds()[0],
+		SegmentBytes: m.BodyBytes(m.layout), SegmentKind: m.kinds()[0], TraceParent: m.task.TraceParent(),
 	})
 	return err
 }
