@@ -17,7 +17,7 @@ import (
 // admit reserves, claims and publishes an attempt, in the node's lane.
 func (l *Leader) admit(d *scheduler.Admit) {
 	b := l.book(d.Place.Node)
-	b.asked[d.Attempt] = true
+	b.asked[d.Attempt], b.asking[d.Attempt] = true, d.Needs
 	if d.From != nil {
 		b.freeing[*d.From], b.transferring[*d.From] = true, true
 	}
@@ -122,11 +122,29 @@ func (l *Leader) unclaim(ctx context.Context, call ledger.Call, d *scheduler.Adm
 
 // giveBack releases a reservation that nobody can have used.
 func (l *Leader) giveBack(ctx context.Context, call ledger.Call, d *scheduler.Admit) error {
-	ctx, cancel := l.call(ctx)
-	defer cancel()
-	_, err := l.parts.Ledger.Release(ctx, call, d.Place.Node, d.Attempt)
+	err := l.passOver(ctx, d.Attempt)
+	if err == nil {
+		ctx, cancel := l.call(ctx)
+		defer cancel()
+		_, err = l.parts.Ledger.Release(ctx, call, d.Place.Node, d.Attempt)
+	}
 	if err != nil {
 		l.log.Warn().Err(err).Str("attempt", d.Attempt.String()).Msg("reservation not given back yet")
+	}
+	return err
+}
+
+// passOver makes sure that an attempt which was never claimed can't be: a release of its name that arrives late would
+// take the bytes from the next claim of that name.
+func (l *Leader) passOver(ctx context.Context, a job.Attempt) error {
+	_, err := l.parts.Store.Update(ctx, a.Job, func(r *job.Record) error {
+		if !r.PassOver(a) {
+			return store.ErrUnchanged
+		}
+		return nil
+	})
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
 	}
 	return err
 }
@@ -163,6 +181,7 @@ func (l *Leader) admitted(d *scheduler.Admit, out admission) {
 	b := l.book(d.Place.Node)
 	early := b.early[d.Attempt]
 	delete(b.asked, d.Attempt)
+	delete(b.asking, d.Attempt)
 	delete(b.early, d.Attempt)
 	if transient(out.ledgerErr) || closed(out.ledgerErr) {
 		l.ledgerTrouble(d.Place.Node, out.ledgerErr)
@@ -187,7 +206,7 @@ func (l *Leader) admitted(d *scheduler.Admit, out admission) {
 		return
 	}
 	t := l.track(out.claimed, d.Attempt.Partition)
-	t.amounts = d.Needs.Amounts
+	t.amounts, t.assets = d.Needs.Amounts, d.Needs.Assets
 	t.unpublished = !out.published
 	if _, ok := l.owns(d.Attempt); !ok {
 		l.endTrack(d.Attempt) // cancelled meanwhile

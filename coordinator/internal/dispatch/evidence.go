@@ -125,7 +125,7 @@ func (l *Leader) absent(node job.Node, a job.Attempt, restarted bool) {
 		t = &track{node: node, endedAt: now}
 		l.tracks[a] = t
 	}
-	j, owner := l.owns(a)
+	j, owner := l.ownsOn(a, node)
 	if restarted {
 		if owner && j.Record.Partitions[a.Partition].Stage != job.Proved {
 			l.lose(a, fmt.Sprintf("host of node %s was started again", node))

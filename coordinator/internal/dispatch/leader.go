@@ -70,6 +70,9 @@ type Leader struct {
 	holdUntil          time.Time
 	sweptAt, renewedAt time.Time
 	sweeping           bool
+	// reportsBefore is how many host reports had come when the reign began: those may be from before what earlier leaders
+	// did, and prove nothing.
+	reportsBefore uint64
 
 	// Counts are read by others, too.
 	late, orphans, badProofs, lost atomic.Int64
@@ -135,6 +138,7 @@ func (l *Leader) Run(ctx context.Context) error {
 
 	now := time.Now()
 	l.holdUntil, l.sweptAt = now.Add(l.cfg.Lease), now
+	l.reportsBefore = l.parts.Nodes.Reports()
 	l.beginLedger()
 	ticker := time.NewTicker(l.cfg.Tick)
 	defer ticker.Stop()
@@ -234,6 +238,13 @@ func (l *Leader) owns(a job.Attempt) (store.Job, bool) {
 		return store.Job{}, false
 	}
 	return j, owns(j.Record, a)
+}
+
+// ownsOn tells whether an attempt owns its partition and works on a node. A reservation on another node than the
+// record's is nobody's: its Reserve had its effect after it was given up, and the attempt was admitted elsewhere.
+func (l *Leader) ownsOn(a job.Attempt, node job.Node) (store.Job, bool) {
+	j, ok := l.owns(a)
+	return j, ok && j.Record.Partitions[a.Partition].Node == node
 }
 
 func owns(r *job.Record, a job.Attempt) bool {

@@ -113,7 +113,7 @@ func (l *Leader) expired(name job.Node, limbo []job.Attempt) {
 		if e := b.entries[a]; e != nil && !e.limbo {
 			e.limbo, fresh = true, true
 		}
-		if j, ok := l.owns(a); ok {
+		if j, ok := l.ownsOn(a, name); ok {
 			l.lose(a, l.obituary(j.Record, a))
 		}
 	}

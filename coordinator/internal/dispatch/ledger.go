@@ -9,6 +9,7 @@ import (
 
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
@@ -96,18 +97,19 @@ func (l *Leader) ledgerTrouble(node job.Node, err error) {
 // this.
 func (l *Leader) bookClosed(node job.Node, err error) {
 	b := l.book(node)
+	b.mistrust(l.parts.Nodes.Reports())
 	if !b.declared {
 		return
 	}
 	l.log.Warn().Err(err).Str("c2.node.id", string(node)).Msg("the node has to declare again what it holds")
 	b.declared = false
 	if n, ok := l.parts.Nodes.Node(node); ok {
-		if n.Host != nil {
-			b.declaredCount = n.Host.Count
-		}
 		l.tellNode(&n, &scheduler.Book{Holdings: b.holdings(), Assets: b.assets})
 	}
 }
+
+// mistrust asks for a report of the node that comes after all that have come before it gets grants again.
+func (b *book) mistrust(reports uint64) { b.compared, b.declaredCount = false, reports }
 
 // reserve books the attempt's whole path, or takes over what an ended attempt had.
 func (l *Leader) reserve(ctx context.Context, call ledger.Call, d *scheduler.Admit) error {
@@ -123,13 +125,35 @@ func (l *Leader) reserve(ctx context.Context, call ledger.Call, d *scheduler.Adm
 }
 
 // release gives the bytes of an attempt back to the ledger; the node's evidence has come. It is tried again until the
-// ledger has taken it (B72).
+// ledger has taken it (B72). What was booked and never claimed is passed over first.
 func (l *Leader) release(node job.Node, a job.Attempt) {
 	b := l.book(node)
 	b.freeing[a] = true
 	delete(b.transferring, a)
-	if !l.books.up {
+	j, ok := l.parts.Store.Get(a.Job)
+	if !ok || a.Partition >= len(j.Record.Partitions) || j.Record.Partitions[a.Partition].Fence >= a.Fence {
+		l.sendRelease(node, a)
 		return
+	}
+	l.change(a.Job, "pass over", func(r *job.Record) error {
+		if !r.PassOver(a) {
+			return store.ErrUnchanged // it was claimed after all, or given up
+		}
+		return nil
+	}, func(_ store.Job, err error) {
+		_, owner := l.ownsOn(a, node)
+		if owner || err != nil && fault.KindOf(err) != fault.NotFound {
+			delete(b.freeing, a)
+			l.readBook(node)
+			return
+		}
+		l.sendRelease(node, a)
+	})
+}
+
+func (l *Leader) sendRelease(node job.Node, a job.Attempt) {
+	if !l.books.up {
+		return // sent when the ledger is back
 	}
 	call := l.books.call
 	l.lanes.do(laneOfNode(node), func(ctx context.Context) {
@@ -195,7 +219,7 @@ func (l *Leader) readBook(name job.Node) {
 				return
 			}
 			if drift != nil {
-				b.declaredCount, b.declaredAt = count, time.Now()
+				b.declaredCount, b.declaredAt, b.compared = max(b.declaredCount, count), time.Now(), !drift.Stale
 				l.drifted(name, b, drift)
 			}
 			l.tookBook(name, b, read)
@@ -206,7 +230,8 @@ func (l *Leader) readBook(name job.Node) {
 // declarable tells whether a node's last host report is to be declared: in each epoch, when it shows what the ledger
 // can't know, when it frees something, and now and then.
 func (l *Leader) declarable(b *book, n *rack.Node) bool {
-	if n.Host == nil || !n.Host.Report.BookComplete || n.Host.Count <= b.declaredCount {
+	if n.Host == nil || !n.Host.Report.BookComplete || n.Host.Count <= b.declaredCount ||
+		time.Since(n.Host.SeenAt) > 2*l.cfg.Heartbeat {
 		return false
 	}
 	report := &n.Host.Report
@@ -233,7 +258,7 @@ func (l *Leader) declarable(b *book, n *rack.Node) bool {
 // goneSince tells whether an attempt's bytes came back so shortly before a host report that this may still show them.
 func (l *Leader) goneSince(b *book, a job.Attempt, h *rack.Host) bool {
 	at, ok := b.gone[a]
-	return ok && at.After(h.SeenAt.Add(-l.cfg.Heartbeat))
+	return ok && at.After(h.SeenAt.Add(-2*l.cfg.Heartbeat))
 }
 
 // declarationDue gives what a node has to declare, nil for nothing.
@@ -264,7 +289,56 @@ func (l *Leader) declarationDue(name job.Node, b *book) (*ledger.Declaration, ui
 			Attempt: a, Amounts: booking.Amounts, Dead: !booking.Alive && !l.running(a),
 		})
 	}
+	d.Claims = l.claims(&n, b)
 	return d, n.Host.Count
+}
+
+// claims are the attempts that own their partitions on a node, or may in a moment, and that its report does not show:
+// their tasks are out. If the ledger lost them nothing else speaks for their bytes.
+func (l *Leader) claims(n *rack.Node, b *book) []ledger.Reservation {
+	held := map[job.Attempt]bool{}
+	for _, booking := range n.Host.Report.Book {
+		held[booking.Attempt] = true
+	}
+	var out []ledger.Reservation
+	add := func(a job.Attempt, amounts ledger.Amounts, assets []ledger.Asset) {
+		if !held[a] && !b.freeing[a] && !l.goneSince(b, a, n.Host) {
+			out = append(out, ledger.Reservation{Attempt: a, Node: n.Node, Amounts: amounts, Assets: assets})
+		}
+	}
+	for a, needs := range b.asking {
+		add(a, needs.Amounts, needs.Assets)
+	}
+	for a, t := range l.tracks {
+		j, owner := l.ownsOn(a, n.Node)
+		if !owner || b.asked[a] || j.Record.Partitions[a.Partition].Stage == job.Proved {
+			continue
+		}
+		if t.amounts == nil {
+			t.amounts, t.assets = l.largestNeeds(n, j.Record, a)
+		}
+		add(a, t.amounts, t.assets)
+	}
+	slices.SortFunc(out, func(x, y ledger.Reservation) int { return compare(x.Attempt, y.Attempt) })
+	return out
+}
+
+// largestNeeds is the most that an attempt may have been admitted with on a node, for one of an earlier reign.
+func (l *Leader) largestNeeds(n *rack.Node, r *job.Record, a job.Attempt) (ledger.Amounts, []ledger.Asset) {
+	amounts := ledger.Amounts{}
+	var assets []ledger.Asset
+	for _, d := range n.View(l.parts.Store.Mark(n.Node)).Devices {
+		if d.Device != r.Partitions[a.Partition].Device {
+			continue
+		}
+		for _, needs := range d.Circuits[r.Circuit].Choices {
+			assets = needs.Assets
+			for pool, bytes := range needs.Amounts {
+				amounts[pool] = max(amounts[pool], bytes)
+			}
+		}
+	}
+	return amounts, assets
 }
 
 func (l *Leader) running(a job.Attempt) bool {
@@ -279,6 +353,9 @@ func (l *Leader) drifted(name job.Node, b *book, d *ledger.Drift) {
 	}
 	if d.Opened {
 		l.log.Info().Str("c2.node.id", string(name)).Str("why", d.Why).Msg("node has declared what it holds")
+		if b.declared { // it was closed behind our back, perhaps after the report was made
+			b.mistrust(l.parts.Nodes.Reports())
+		}
 	}
 	for _, a := range d.Freed {
 		b.gone[a] = time.Now() // the book that follows is without them
@@ -288,7 +365,7 @@ func (l *Leader) drifted(name job.Node, b *book, d *ledger.Drift) {
 // tookBook takes a node's book as the ledger has it.
 func (l *Leader) tookBook(name job.Node, b *book, read *ledger.NodeBook) {
 	why := read.ClosedFor(l.books.call.Epoch)
-	b.declared, b.capacity, b.boot, b.instance = why == "", read.Capacity, read.Boot, read.Instance
+	b.declared, b.capacity, b.boot, b.instance = why == "" && b.compared, read.Capacity, read.Boot, read.Instance
 	if mismatch := read.Mismatch(); len(mismatch) > 0 {
 		l.log.Error().Str("c2.node.id", string(name)).Interface("pools", mismatch).
 			Msg("ledger's sums are not those of its entries")
@@ -308,7 +385,9 @@ func (l *Leader) tookBook(name job.Node, b *book, read *ledger.NodeBook) {
 			t = &track{node: name, endedAt: time.Now()}
 			l.tracks[h.Attempt] = t
 		}
-		t.amounts = h.Amounts
+		if t.node == name {
+			t.amounts = h.Amounts
+		}
 	}
 	for a := range old {
 		if t := l.tracks[a]; b.entries[a] == nil && t != nil && !t.running {
@@ -324,7 +403,7 @@ func (l *Leader) tookBook(name job.Node, b *book, read *ledger.NodeBook) {
 		}
 	}
 	for a, at := range b.gone {
-		if time.Since(at) > l.cfg.Lease {
+		if time.Since(at) > 4*l.cfg.Heartbeat { // by then no report that is taken can show it
 			delete(b.gone, a)
 		}
 	}

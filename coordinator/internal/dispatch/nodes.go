@@ -25,7 +25,7 @@ func (l *Leader) seeNode(name job.Node) {
 	for a, live := range l.parts.Nodes.LiveOn(name) {
 		l.advance(a, name, live.Stage, live.Handoff)
 	}
-	if n.Host != nil && n.Host.Count != s.hostCount {
+	if n.Host != nil && n.Host.Count > max(s.hostCount, l.reportsBefore) {
 		s.hostCount = n.Host.Count
 		l.seeHost(s, &n)
 	}

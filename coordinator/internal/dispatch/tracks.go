@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/coordinator/internal/reconcile"
+	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -14,6 +15,8 @@ type track struct {
 	node    job.Node
 	device  job.Device
 	amounts ledger.Amounts
+	// assets are what it was admitted with; nil in a later reign.
+	assets []ledger.Asset
 	// running tells that the record names it as the owner; endedAt is when it no longer did.
 	running bool
 	endedAt time.Time
@@ -80,7 +83,10 @@ type books struct {
 
 // book is one node's.
 type book struct {
-	declared       bool
+	declared bool
+	// compared tells that the node's report of this reign, made after the last trouble with the book, was declared: until
+	// then nothing is granted, though the book may be open.
+	compared       bool
 	boot, instance string
 	capacity       ledger.Amounts
 	entries        map[job.Attempt]*entry
@@ -92,6 +98,8 @@ type book struct {
 	// still show.
 	asked map[job.Attempt]bool
 	gone  map[job.Attempt]time.Time
+	// asking are the needs of those of asked.
+	asking map[job.Attempt]scheduler.Needs
 	// early are those of asked that the node has reported freed already.
 	early map[job.Attempt]bool
 	// evicting are assets that the node was asked to unload, and when.
@@ -118,7 +126,7 @@ func (l *Leader) book(node job.Node) *book {
 		b = &book{
 			entries: map[job.Attempt]*entry{}, freeing: map[job.Attempt]bool{}, transferring: map[job.Attempt]bool{},
 			asked: map[job.Attempt]bool{}, gone: map[job.Attempt]time.Time{}, early: map[job.Attempt]bool{},
-			evicting: map[string]time.Time{},
+			asking: map[job.Attempt]scheduler.Needs{}, evicting: map[string]time.Time{}, declaredCount: l.reportsBefore,
 		}
 		l.books.of[node] = b
 	}
