@@ -201,6 +201,7 @@ func (c *Config) store() store.Config {
 		KeyGrace: k.KeyGrace, Retention: k.Retention, RetentionCount: k.RetentionCount,
 		AuditRetention: k.AuditRetention, AuditCount: k.AuditCount, OrphanAge: k.OrphanAge,
 		InputRetention: k.InputRetention, CallTimeout: c.Times.Call,
+		BytesMax: int64(c.Streams.JobBytes), SliceBytesMax: int64(c.Streams.SliceBytes),
 	}
 }
 

@@ -48,7 +48,7 @@ func (g *gate) Open() error {
 		}
 		return fault.WithHint(fault.New(fault.Transient, "%s", reason), "submit again when it was resumed")
 	}
-	return nil
+	return g.c.store.Room()
 }
 
 // Fits tells whether some node could ever hold a partition of the circuit. Every instance knows the nodes, so it asks a

@@ -62,10 +62,14 @@ func (s *Store) PutMissingAudits(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("list audit records: %w", err)
 	}
+	s.sweepMu.Lock()
+	floor := s.auditFloor
+	s.sweepMu.Unlock()
 	jobs, _ := s.List(Query{State: job.Done})
 	for _, j := range jobs {
-		_, found := slices.BinarySearch(keys, auditPrefix+string(j.Record.ID))
-		if found || j.Record.EndedAt == nil || now.Sub(*j.Record.EndedAt) > s.cfg.AuditRetention/2 {
+		key := auditPrefix + string(j.Record.ID)
+		_, found := slices.BinarySearch(keys, key)
+		if found || key < floor || j.Record.EndedAt == nil || now.Sub(*j.Record.EndedAt) > s.cfg.AuditRetention/2 {
 			continue
 		}
 		if err := s.PutAudit(ctx, j.Record); err != nil {
@@ -73,6 +77,18 @@ func (s *Store) PutMissingAudits(ctx context.Context, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// audit reads one audit record, and tells its size as it is stored.
+func (s *Store) audit(ctx context.Context, key string) (a wire.Audit, bytes int, err error) {
+	e, err := s.kv.Get(ctx, key)
+	if err != nil {
+		return a, 0, fmt.Errorf("read %s: %w", key, err)
+	}
+	if err := json.Unmarshal(e.Value, &a); err != nil {
+		return a, 0, fault.As(fault.Corrupt, fmt.Errorf("decode %s: %w", key, err))
+	}
+	return a, len(e.Value), nil
 }
 
 // Audits gives audit records, oldest submission first: those after a job, ended since a time; at most limit.
@@ -88,16 +104,12 @@ func (s *Store) Audits(
 		if after != "" && strings.TrimPrefix(key, auditPrefix) <= string(after) {
 			continue
 		}
-		e, err := s.kv.Get(ctx, key)
+		a, _, err := s.audit(ctx, key)
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("read %s: %w", key, err)
-		}
-		var a wire.Audit
-		if err := json.Unmarshal(e.Value, &a); err != nil {
-			return nil, false, fault.As(fault.Corrupt, fmt.Errorf("decode %s: %w", key, err))
+			return nil, false, err
 		}
 		if a.EndedAt.Before(since) {
 			continue

@@ -18,6 +18,9 @@ type Config struct {
 	AuditCount     int
 	// OrphanAge is how old an object without a record must be before it is removed: longer than any intake takes.
 	OrphanAge time.Duration
+	// BytesMax and SliceBytesMax are the sizes of the buckets of records and of slices; 0 is no bound. What is kept for
+	// later goes before its time rather than that running work finds no room in them.
+	BytesMax, SliceBytesMax int64
 	// InputRetention is how long what clients uploaded is kept.
 	InputRetention time.Duration
 	// CallTimeout bounds one call to the bucket or the object store, without the time for an object's bytes.
@@ -48,6 +51,10 @@ func (c *Config) Validate() error {
 		if f.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s must be more than 0, not %d", f.name, f.value))
 		}
+	}
+	if c.BytesMax < 0 || c.SliceBytesMax < 0 {
+		errs = append(errs, fmt.Errorf("bytes_max %d and slice_bytes_max %d must not be negative", c.BytesMax,
+			c.SliceBytesMax))
 	}
 	return errors.Join(errs...)
 }

@@ -143,7 +143,7 @@ func (s *Store) createRecord(ctx context.Context, r *job.Record, data []byte) (C
 	if err != nil {
 		return Created{}, fmt.Errorf("create record of job %s: %w", r.ID, err)
 	}
-	j := Job{Record: clone(r), Revision: revision}
+	j := Job{Record: clone(r), Revision: revision, bytes: len(data)}
 	s.view.put(j)
 	return Created{Job: j}, nil
 }

@@ -39,6 +39,8 @@ type Store struct {
 	// Keys without a record at the last sweep, by their revision.
 	sweepMu   sync.Mutex
 	looseKeys map[string]uint64
+	// auditFloor is the oldest audit record that the last sweep left, when it removed some for want of room.
+	auditFloor string
 }
 
 // Open follows the bucket of jobs and returns when all records are in memory. The buckets must have been set up.
@@ -107,7 +109,7 @@ func (s *Store) see(e bus.Entry) {
 		s.log.Error().Err(err).Str("c2.job.id", string(id)).Msg("job record is unreadable")
 		return
 	}
-	s.view.put(Job{Record: r, Revision: e.Revision})
+	s.view.put(Job{Record: r, Revision: e.Revision, bytes: len(e.Value)})
 }
 
 // Get gives a job as it was last seen.
@@ -125,7 +127,7 @@ func (s *Store) Fetch(ctx context.Context, id job.ID) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	j := Job{Record: r, Revision: e.Revision}
+	j := Job{Record: r, Revision: e.Revision, bytes: len(e.Value)}
 	s.view.put(j)
 	return j, nil
 }
@@ -162,7 +164,7 @@ func (s *Store) Update(ctx context.Context, id job.ID, change func(*job.Record) 
 		}
 		revision, err := s.swap(ctx, wire.JobKey(id), data, current.Revision)
 		if err == nil {
-			next := Job{Record: r, Revision: revision}
+			next := Job{Record: r, Revision: revision, bytes: len(data)}
 			s.view.put(next)
 			return next, nil
 		}

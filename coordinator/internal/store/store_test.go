@@ -33,12 +33,14 @@ type world struct {
 	bus    bus.Bus
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldOf(t, 64*bytesize.MiB) }
+
+// newWorldOf has buckets of a size.
+func newWorldOf(t *testing.T, size bytesize.Bytes) *world {
 	t.Helper()
 	w := &world{t: t, server: membus.New(membus.Config{})}
 	w.bus = w.server.Connect(bus.Events{})
 	t.Cleanup(w.bus.Close)
-	size := 64 * bytesize.MiB
 	w.check(w.bus.Setup(t.Context(), bus.Topology{
 		Buckets: []bus.Bucket{{Name: wire.BucketJobs, BytesMax: size}, {Name: wire.BucketNodes, BytesMax: size}},
 		Objects: []bus.ObjectBucket{

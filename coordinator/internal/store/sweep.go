@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -68,14 +69,20 @@ func (s *Store) tenants(known []job.Tenant) []job.Tenant {
 
 func (s *Store) sweepJobs(ctx context.Context, now time.Time) (n int, err error) {
 	jobs, _ := s.List(Query{})
-	kept := 0
+	kept, early, room := 0, 0, s.recordRoom()
+	defer func() { s.tooEarly(early, "ended jobs and their proofs", "job_bytes") }()
 	for _, j := range jobs { // newest first
 		r := j.Record
 		if !r.State.Ended() {
 			continue
 		}
-		if kept++; kept <= s.cfg.RetentionCount && r.EndedAt != nil && now.Sub(*r.EndedAt) < s.cfg.Retention {
-			continue
+		kept++
+		room -= int64(j.bytes) + entryBytes
+		if kept <= s.cfg.RetentionCount && r.EndedAt != nil && now.Sub(*r.EndedAt) < s.cfg.Retention {
+			if room >= 0 {
+				continue
+			}
+			early++
 		}
 		if n == sweepMax {
 			return n, nil
@@ -139,17 +146,17 @@ func (s *Store) sweepSlices(ctx context.Context, now time.Time) (int, error) {
 		return s.wanted(ctx, job.ID(id), func(r *job.Record) bool {
 			return r.State != job.Done && r.State != job.Cancelled
 		})
-	})
+	}, s.dropReplays)
 }
 
 func (s *Store) sweepProofs(ctx context.Context, t job.Tenant, now time.Time) (int, error) {
 	return s.sweepObjects(ctx, wire.ObjectsProofs(t), now, s.cfg.OrphanAge, func(name string) bool {
 		return s.wanted(ctx, job.ID(name), func(r *job.Record) bool { return r.State == job.Active || r.State == job.Done })
-	})
+	}, nil)
 }
 
 func (s *Store) sweepUploads(ctx context.Context, t job.Tenant, now time.Time) (int, error) {
-	return s.sweepObjects(ctx, wire.ObjectsIn(t), now, s.cfg.InputRetention, func(string) bool { return false })
+	return s.sweepObjects(ctx, wire.ObjectsIn(t), now, s.cfg.InputRetention, func(string) bool { return false }, nil)
 }
 
 // wanted asks the bucket itself before something counts as without owner: the view may be behind. Names that are none
@@ -170,6 +177,7 @@ func (s *Store) wanted(ctx context.Context, id job.ID, by func(*job.Record) bool
 
 func (s *Store) sweepObjects(
 	ctx context.Context, bucket string, now time.Time, age time.Duration, wanted func(name string) bool,
+	more func(context.Context, []bus.ObjectInfo) (int, error),
 ) (n int, err error) {
 	objects, err := s.bus.Objects(ctx, bucket)
 	if err != nil {
@@ -194,7 +202,11 @@ func (s *Store) sweepObjects(
 		}
 		n++
 	}
-	return n, nil
+	if more == nil {
+		return n, nil
+	}
+	further, err := more(ctx, list)
+	return n + further, err
 }
 
 func (s *Store) sweepAudits(ctx context.Context, now time.Time) (n int, err error) {
@@ -202,19 +214,45 @@ func (s *Store) sweepAudits(ctx context.Context, now time.Time) (n int, err erro
 	if err != nil {
 		return 0, fmt.Errorf("list audit records: %w", err)
 	}
-	excess := len(keys) - s.cfg.AuditCount
-	all, _, err := s.Audits(ctx, "", time.Time{}, min(len(keys), sweepMax))
+	count, early := s.cfg.AuditCount, 0
+	fit, err := s.auditsThatFit(ctx, keys)
 	if err != nil {
 		return 0, err
 	}
-	for i := range all { // oldest first
-		if i >= excess && now.Sub(all[i].EndedAt) < s.cfg.AuditRetention {
+	s.auditFloor = ""
+	defer func() { s.tooEarly(early, "audit records", "job_bytes") }()
+	for i, key := range keys { // oldest first
+		left := len(keys) - i
+		if left <= min(count, fit) {
+			due, err := s.auditDue(ctx, key, now)
+			if err != nil {
+				return n, err
+			}
+			if !due {
+				break
+			}
+		} else if left <= count {
+			early++
+		}
+		if n == sweepMax {
 			break
 		}
-		if err := s.delete(ctx, auditPrefix+string(all[i].Job), 0); err != nil {
-			return n, fmt.Errorf("remove audit record of job %s: %w", all[i].Job, err)
+		if err := s.delete(ctx, key, 0); err != nil {
+			return n, fmt.Errorf("remove %s: %w", key, err)
 		}
 		n++
 	}
+	if n < len(keys) && n > 0 {
+		s.auditFloor = keys[n]
+	}
 	return n, nil
+}
+
+// auditDue tells whether an audit record is past its retention, or gone.
+func (s *Store) auditDue(ctx context.Context, key string, now time.Time) (bool, error) {
+	a, _, err := s.audit(ctx, key)
+	if fault.KindOf(err) == fault.NotFound {
+		return true, nil
+	}
+	return err == nil && now.Sub(a.EndedAt) >= s.cfg.AuditRetention, err
 }

@@ -12,6 +12,8 @@ import (
 type Job struct {
 	Record   *job.Record
 	Revision uint64
+
+	bytes int // as it is stored
 }
 
 // goneMax bounds the memory of jobs whose record went away.
