@@ -19,7 +19,7 @@ type Config struct {
 	CAFile       string   `toml:"ca_file" doc:"Authorities of the servers' certificates, PEM; empty for the system's."`
 	CertFile     string   `doc:"Certificate that we show the servers, PEM; empty for none."`
 	KeyFile      string   `doc:"Private key of cert_file, PEM."`
-	InboxPrefix  string   `doc:"Where answers to us arrive; permissions may pin it. Empty for _INBOX."`
+	InboxPrefix  string   `doc:"Where answers to us arrive. Empty: as the credentials file says, else _INBOX."`
 
 	ConnectTimeout time.Duration `doc:"Longest time for making a connection."`
 	ReconnectWait  time.Duration `doc:"First wait before connecting again, about; it doubles with each try."`

@@ -113,11 +113,19 @@ func (b *Bus) options(o Options) ([]nats.Option, error) {
 	} else if len(c.URLs) == 0 {
 		return nil, errors.New("urls: no server is named")
 	}
-	if c.InboxPrefix != "" {
-		options = append(options, nats.CustomInboxPrefix(c.InboxPrefix))
-	}
+	prefix := c.InboxPrefix
 	if c.CredsFile != "" {
+		identity, err := ReadIdentity(c.CredsFile)
+		if err != nil {
+			return nil, fmt.Errorf("creds_file: %w", err)
+		}
+		if prefix == "" {
+			prefix = identity.InboxPrefix
+		}
 		options = append(options, nats.UserCredentials(c.CredsFile))
+	}
+	if prefix != "" {
+		options = append(options, nats.CustomInboxPrefix(prefix))
 	}
 	if c.NKeySeedFile != "" {
 		option, err := nats.NkeyOptionFromSeed(c.NKeySeedFile)
