@@ -276,7 +276,7 @@ func (a *Agent) Report(ctx context.Context) (*wire.HostReport, error) {
 	}
 	r := &wire.HostReport{
 		Capacity: capacity, BookComplete: listing.Complete, Assets: listing.Assets,
-		FreeSegmentBytes: free[handoff.SHM] + free[handoff.Disk], At: time.Now(),
+		FreeSHMBytes: free[handoff.SHM], FreeDiskBytes: free[handoff.Disk], At: time.Now(),
 	}
 	for _, e := range listing.Entries {
 		r.Book = append(r.Book, wire.Booking{Attempt: e.Attempt, Amounts: e.Amounts, Stage: e.Stage, Alive: e.Alive})

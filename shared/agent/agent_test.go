@@ -113,8 +113,8 @@ func TestBeatTellsWhatTheHostHolds(t *testing.T) {
 		WireMin: wire.VersionMin, WireMax: wire.Version, State: wire.StateReady, Slots: 2,
 		Host: &wire.HostReport{
 			Capacity: capacity(), BookComplete: true, Assets: []ledger.Asset{srs},
-			Book:             []wire.Booking{{Attempt: a, Amounts: gib(2), Stage: job.Reserved, Alive: true}},
-			FreeSegmentBytes: n.spill.FileBytes(handoff.SHM, 10_000),
+			Book:         []wire.Booking{{Attempt: a, Amounts: gib(2), Stage: job.Reserved, Alive: true}},
+			FreeSHMBytes: n.spill.FileBytes(handoff.SHM, 10_000),
 		},
 	}
 	if diff := cmp.Diff(want, first, cmpopts.IgnoreFields(wire.HostReport{}, "At")); diff != "" {

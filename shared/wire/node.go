@@ -108,9 +108,11 @@ type HostReport struct {
 	// BookComplete is false when the book could not be read as a whole: then a missing attempt proves nothing.
 	BookComplete bool           `json:"book_complete"`
 	Assets       []ledger.Asset `json:"assets,omitempty"`
-	// FreeSegmentBytes are in the pool of segments that wait to be reused.
-	FreeSegmentBytes bytesize.Bytes `json:"free_segment_bytes,omitempty"`
-	At               time.Time      `json:"at"`
+	// FreeSHMBytes and FreeDiskBytes are segments that wait to be reused, in memory and on disk. Version 1 had the first
+	// field alone, took it for memory, and put the sum in it.
+	FreeSHMBytes  bytesize.Bytes `json:"free_segment_bytes,omitempty"`
+	FreeDiskBytes bytesize.Bytes `json:"free_disk_segment_bytes,omitempty"`
+	At            time.Time      `json:"at"`
 }
 
 // Booking is an attempt that holds bytes on the host.

@@ -71,7 +71,7 @@ func bodies() map[string]wire.Body {
 			}},
 			Synth: []wire.SynthCircuit{{Circuit: "toy", SegmentBytes: 1 << 20, ScratchBytes: 2 << 20, ArtifactBytes: 3}},
 			Host: &wire.HostReport{
-				Capacity: amounts, BookComplete: true, FreeSegmentBytes: 4096, At: at,
+				Capacity: amounts, BookComplete: true, FreeSHMBytes: 4096, FreeDiskBytes: 8192, At: at,
 				Book: []wire.Booking{{Attempt: attempt, Amounts: amounts, Stage: job.Proving, Alive: true}},
 			},
 		},
@@ -277,5 +277,20 @@ func TestPublicInputsComeBack(t *testing.T) {
 		if _, err := wire.ParsePublicInputs(bad, 2); fault.KindOf(err) != fault.Corrupt {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A host report of version 1 had one number for all free segments; it is taken as it was, as memory.
+func TestFreeSegmentsOfVersion1AreRead(t *testing.T) {
+	t.Parallel()
+	data := []byte(`{"v":1,"node":"n1","boot":"b","instance":"i","role":"gpu","seq":1,"wire_min":1,"wire_max":1,` +
+		`"state":"ready","host":{"capacity":{},"book_complete":true,"free_segment_bytes":"4KiB",` +
+		`"at":"2026-01-02T03:04:05Z"}}`)
+	var b wire.Beat
+	if err := wire.Decode(data, &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Host.FreeSHMBytes != 4096 || b.Host.FreeDiskBytes != 0 {
+		t.Errorf("in memory %s, on disk %s", b.Host.FreeSHMBytes, b.Host.FreeDiskBytes)
 	}
 }

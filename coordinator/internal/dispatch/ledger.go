@@ -10,9 +10,11 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // beginLedger opens this term in the ledger.
@@ -272,14 +274,7 @@ func (l *Leader) declarationDue(name job.Node, b *book) (*ledger.Declaration, ui
 		Node: name, Boot: n.Host.Boot, Instance: n.Host.Instance, Seq: n.Host.Seq,
 		Capacity: report.Capacity, Assets: slices.Clone(report.Assets),
 	}
-	if free := report.FreeSegmentBytes; free > 0 && free <= report.Capacity[ledger.PoolSHM] {
-		// Free segments lie in shm, and every byte of shm is one of ram.
-		for _, pool := range []ledger.Pool{ledger.PoolSHM, ledger.PoolRAM} {
-			d.Assets = append(d.Assets, ledger.Asset{
-				Name: ledger.AssetSegments, Pool: pool, Class: ledger.ClassScratch, Bytes: free,
-			})
-		}
-	}
+	d.Assets = append(d.Assets, freeSegments(report)...)
 	for _, booking := range report.Book {
 		a := booking.Attempt
 		if b.freeing[a] || l.goneSince(b, a, n.Host) {
@@ -291,6 +286,27 @@ func (l *Leader) declarationDue(name job.Node, b *book) (*ledger.Declaration, ui
 	}
 	d.Claims = l.claims(&n, b)
 	return d, n.Host.Count
+}
+
+// freeSegments are a node's free segments as assets. Those in memory take shm and ram: every byte of shm is one of ram.
+func freeSegments(report *wire.HostReport) (assets []ledger.Asset) {
+	for _, free := range []struct {
+		bytes bytesize.Bytes
+		pools []ledger.Pool // the first bounds it
+	}{
+		{report.FreeSHMBytes, []ledger.Pool{ledger.PoolSHM, ledger.PoolRAM}},
+		{report.FreeDiskBytes, []ledger.Pool{ledger.PoolDisk}},
+	} {
+		if free.bytes <= 0 || free.bytes > report.Capacity[free.pools[0]] {
+			continue
+		}
+		for _, pool := range free.pools {
+			assets = append(assets, ledger.Asset{
+				Name: ledger.AssetSegments, Pool: pool, Class: ledger.ClassScratch, Bytes: free.bytes,
+			})
+		}
+	}
+	return assets
 }
 
 // claims are the attempts that own their partitions on a node, or may in a moment, and that its report does not show:
