@@ -53,7 +53,8 @@ type Service struct {
 	// Description is for operators' tools.
 	Description string
 	Endpoints   []Endpoint
-	// ConcurrentMax bounds the requests handled at once, over all endpoints; more wait. 0 is 32.
+	// ConcurrentMax bounds the requests that each endpoint handles at once; more wait, but hold up no other endpoint's.
+	// 0 is 32.
 	ConcurrentMax int
 }
 

@@ -211,7 +211,13 @@ func concurrent(s *suite) {
 	}
 	stop, err := server.Serve(bus.Service{
 		Name: "s-" + s.prefix, Version: "0.1.0", ConcurrentMax: 2,
-		Endpoints: []bus.Endpoint{{Name: "slow", Subject: s.prefix + ".slow", Handle: slow}},
+		Endpoints: []bus.Endpoint{
+			{Name: "slow", Subject: s.prefix + ".slow", Handle: slow},
+			{
+				Name: "quick", Subject: s.prefix + ".quick",
+				Handle: func(context.Context, bus.Message) (bus.Message, error) { return bus.Message{}, nil },
+			},
+		},
 	})
 	s.must(err)
 	var wg sync.WaitGroup
@@ -226,6 +232,11 @@ func concurrent(s *suite) {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(30 * time.Millisecond) // time for a third one, if there were no bound
+	quickCtx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+	if _, err := s.bus.Request(quickCtx, bus.Message{Subject: s.prefix + ".quick"}); err != nil {
+		s.Errorf("slow requests hold up those to another endpoint: %v", err)
+	}
+	cancel()
 	close(release)
 	wg.Wait()
 	if most.Load() != 2 {

@@ -36,9 +36,9 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
 	var running sync.WaitGroup
-	slots := make(chan struct{}, most)
 	var mine []*endpoint
 	for _, e := range s.Endpoints {
+		slots := make(chan struct{}, most)
 		call := func(m bus.Message, answer func(bus.Message, error)) {
 			out, err := e.Handle(ctx, m)
 			if err != nil {

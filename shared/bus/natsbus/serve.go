@@ -67,7 +67,7 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 		most = bus.ConcurrentMaxDefault
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
-	running := &servant{b: b, ctx: ctx, slots: make(chan struct{}, most)}
+	running := &servant{b: b, ctx: ctx}
 	for _, e := range s.Endpoints {
 		opts := []micro.EndpointOpt{
 			micro.WithEndpointSubject(e.Subject), micro.WithEndpointPendingLimits(b.cfg.PendingMax, int(b.cfg.PendingBytesMax)),
@@ -77,7 +77,7 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 		}
 		err := bus.CheckSubject(e.Subject, true)
 		if err == nil {
-			err = service.AddEndpoint(e.Name, micro.HandlerFunc(running.handler(e.Handle)), opts...)
+			err = service.AddEndpoint(e.Name, micro.HandlerFunc(running.handler(most, e.Handle)), opts...)
 		}
 		if err != nil {
 			_ = service.Stop()
@@ -100,24 +100,27 @@ func (b *Bus) Serve(s bus.Service) (stop func(), err error) {
 	return func() { off(); end() }, nil
 }
 
-// servant runs the handlers of one service, no more than slots at once.
+// servant runs the handlers of one service.
 type servant struct {
-	b     *Bus
-	ctx   context.Context
-	slots chan struct{}
+	b   *Bus
+	ctx context.Context
 
 	mu      sync.Mutex
 	stopped bool
 	running sync.WaitGroup
 }
 
-func (s *servant) handler(handle func(context.Context, bus.Message) (bus.Message, error)) func(micro.Request) {
+// handler is one endpoint's: it runs at most so many calls at once. Waiting for a turn holds up this endpoint alone.
+func (s *servant) handler(
+	most int, handle func(context.Context, bus.Message) (bus.Message, error),
+) func(micro.Request) {
+	slots := make(chan struct{}, most)
 	return func(r micro.Request) {
 		if !s.takes(r) {
 			return
 		}
 		select {
-		case s.slots <- struct{}{}:
+		case slots <- struct{}{}:
 		case <-s.ctx.Done():
 			refuse(r)
 			return
@@ -129,7 +132,7 @@ func (s *servant) handler(handle func(context.Context, bus.Message) (bus.Message
 			return
 		}
 		s.running.Go(func() {
-			defer func() { <-s.slots }()
+			defer func() { <-slots }()
 			answer(s.ctx, r, handle)
 		})
 	}
