@@ -20,7 +20,7 @@ func (m *Machine) Declare(s Stamp, call Call, d *Declaration) (*Drift, error) {
 }
 
 // Declared is what becomes of a book by a declaration, and what was found. before is nil for a node without a book; it
-// is not changed. A Closed book is opened.
+// is not changed. A Closed book is opened, or refused if the declaration is a correction.
 func Declared(
 	lease time.Duration, s Stamp, call Call, before *NodeBook, d *Declaration,
 ) (after *NodeBook, drift *Drift, err error) {
@@ -39,6 +39,9 @@ func Declared(
 	}
 	drift = &Drift{Why: b.ClosedFor(call.Epoch)}
 	drift.Opened = drift.Why != ""
+	if drift.Opened && d.Correction {
+		return nil, nil, &Refusal{Node: d.Node, Closed: drift.Why}
+	}
 	if !drift.Opened && b.Instance == d.Instance && d.Seq <= b.Seq {
 		return nil, &Drift{Stale: true}, nil
 	}
@@ -70,7 +73,10 @@ func Declared(
 
 // takeHoldings corrects entries by what the host holds.
 func (b *NodeBook) takeHoldings(d *Declaration, lease time.Duration, drift *Drift) {
-	held := map[job.Attempt]bool{}
+	held, claimed := map[job.Attempt]bool{}, map[job.Attempt]bool{}
+	for i := range d.Claims {
+		claimed[d.Claims[i].Attempt] = true
+	}
 	for i := range d.Holdings {
 		h := &d.Holdings[i]
 		held[h.Attempt] = true
@@ -101,6 +107,7 @@ func (b *NodeBook) takeHoldings(d *Declaration, lease time.Duration, drift *Drif
 	b.Entries = slices.DeleteFunc(b.Entries, func(e Entry) bool {
 		switch {
 		case held[e.Attempt] || d.Partial:
+		case e.Limbo && claimed[e.Attempt]:
 		case e.Limbo:
 			drift.Freed = append(drift.Freed, e.Attempt)
 			return true

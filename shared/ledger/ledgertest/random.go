@@ -142,6 +142,7 @@ func (p *pair) drawDeclaration(t *rapid.T) *ledger.Declaration {
 			Assets: []ledger.AssetKey{{Name: "srs:x", Pool: ledger.PoolRAM}},
 		})
 	}
+	d.Correction = rapid.IntRange(0, 3).Draw(t, "correction") == 0
 	if rapid.IntRange(0, 3).Draw(t, "claims") == 0 {
 		d.Claims = append(d.Claims, *drawReservation(t))
 	}

@@ -251,7 +251,7 @@ func (p *player) call(client, verb string, words []string) string {
 	return ""
 }
 
-// declaration reads boot=b1 instance=i1 seq=3 partial, capacities as ram=5, assets as srs:x@ram=5, holdings as
+// declaration reads boot=b1 instance=i1 seq=3 partial correction, capacities as ram=5, assets as srs:x@ram=5, holdings as
 // +j1.0.1 ram=5 (dead ones as ~j1.0.1) and claims as ?j1.0.1 ram=5, each ended by the next one.
 func (p *player) declaration(node job.Node, words []string) *ledger.Declaration {
 	d := &ledger.Declaration{Node: node, Boot: "b1", Instance: "i1", Capacity: ledger.Amounts{}}
@@ -268,6 +268,8 @@ func (p *player) declaration(node job.Node, words []string) *ledger.Declaration 
 			d.Seq, _ = strconv.ParseUint(value, 10, 64)
 		case name == "partial":
 			d.Partial = true
+		case name == "correction":
+			d.Correction = true
 		case strings.HasPrefix(word, "+"), strings.HasPrefix(word, "~"):
 			d.Holdings = append(d.Holdings, ledger.Holding{
 				Attempt: p.attempt(word[1:]), Dead: word[0] == '~', Amounts: ledger.Amounts{},
