@@ -108,7 +108,7 @@ func (l *Leader) seeHost(s *nodeState, n *rack.Node) {
 			if !held[a] {
 				l.absent(n.Node, a, restarted)
 			} else if t := l.tracks[a]; t != nil {
-				t.missing = 0
+				t.missing, t.rebooted = 0, false
 			}
 		}
 		l.evicted(n, b)
@@ -126,16 +126,18 @@ func (l *Leader) absent(node job.Node, a job.Attempt, restarted bool) {
 		l.tracks[a] = t
 	}
 	j, owner := l.ownsOn(a, node)
-	if restarted {
-		if owner && j.Record.Partitions[a.Partition].Stage != job.Proved {
-			l.lose(a, fmt.Sprintf("host of node %s was started again", node))
-		}
-		l.freed(node, a)
-		return
-	}
-	if owner && j.Record.Partitions[a.Partition].Stage != job.Proved {
+	owner = owner && j.Record.Partitions[a.Partition].Stage != job.Proved
+	t.rebooted = t.rebooted || restarted
+	switch {
+	case owner && restarted:
+		l.lose(a, fmt.Sprintf("host of node %s was started again", node))
+		return // its task may come again: its bytes are free when its fence is raised
+	case owner:
 		t.missing = 0
 		return // not started yet; or gone with its worker, which its lease shows
+	case t.rebooted:
+		l.freed(node, a)
+		return
 	}
 	if t.missing++; t.missing == 1 {
 		t.missedAt = now

@@ -272,7 +272,7 @@ func (l *Leader) declarationDue(name job.Node, b *book) (*ledger.Declaration, ui
 	report := &n.Host.Report
 	d := &ledger.Declaration{
 		Node: name, Boot: n.Host.Boot, Instance: n.Host.Instance, Seq: n.Host.Seq,
-		Capacity: report.Capacity, Assets: slices.Clone(report.Assets),
+		Capacity: report.Capacity, Assets: slices.Clone(report.Assets), Correction: b.declared,
 	}
 	d.Assets = append(d.Assets, freeSegments(report)...)
 	for _, booking := range report.Book {
@@ -369,9 +369,6 @@ func (l *Leader) drifted(name job.Node, b *book, d *ledger.Drift) {
 	}
 	if d.Opened {
 		l.log.Info().Str("c2.node.id", string(name)).Str("why", d.Why).Msg("node has declared what it holds")
-		if b.declared { // it was closed behind our back, perhaps after the report was made
-			b.mistrust(l.parts.Nodes.Reports())
-		}
 	}
 	for _, a := range d.Freed {
 		b.gone[a] = time.Now() // the book that follows is without them

@@ -33,6 +33,8 @@ type track struct {
 	// missing counts host reports in a row that did not have it; missedAt is when that began.
 	missing  int
 	missedAt time.Time
+	// rebooted tells that its host started anew without it: its bytes are gone, once nobody can begin it again.
+	rebooted bool
 }
 
 // track gives the track of a partition's owner, made when it is new.
