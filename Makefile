@@ -82,6 +82,11 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: build ## measure synthesis and proving (the recipes of docs/bench)
 	./docs/bench/run.sh bin/proofrack $(SCRATCH)/bench
 
+.PHONY: plan-history
+plan-history: build ## plan the published history of a one-box prover, into docs/bench
+	./bin/proofrack plan history > bin/plan-history.md
+	mv bin/plan-history.md docs/bench/plan-history.md
+
 .PHONY: bench-go
 bench-go: ## run every Go benchmark once
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x $(PACKAGES)

@@ -183,7 +183,8 @@ func (p *picture) bar(out *bytes.Buffer, s *Span, from, to time.Duration, what, 
 	x := p.x(from)
 	fmt.Fprintf(out, "<rect class=%q x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"hsl(%d,62%%,%d%%)\">"+
 		"<title>job %d, partition %d: %s, %.2f to %.2f s</title></rect>\n",
-		class, x, p.y+1, max(0.4, p.x(to)-x), laneHeight-2, s.Job*137%360, 42+s.Partition%3*8, s.Job, s.Partition, what, from.Seconds(), to.Seconds())
+		class, x, p.y+1, max(0.4, p.x(to)-x), laneHeight-2, s.Job*137%360, 42+s.Partition%3*8,
+		s.Job, s.Partition, what, from.Seconds(), to.Seconds())
 }
 
 // timeAxis draws the grid from top down to y, and the seconds below.
@@ -206,6 +207,7 @@ func (p *picture) memory(m *machine, pool ledger.Pool) {
 		roof = max(roof, capacity)
 	}
 	step := niceStep(float64(roof)/float64(bytesize.GiB), 5)
+	p.y += 16
 	top, bottom := p.y, p.y+memoryHeight
 	y := func(b bytesize.Bytes) float64 { return bottom - memoryHeight*float64(b)/float64(roof) }
 	for v := 0.0; v <= float64(roof)/float64(bytesize.GiB); v += step {
@@ -243,7 +245,8 @@ func (p *picture) memory(m *machine, pool ledger.Pool) {
 	}
 	fmt.Fprintf(&p.out, "<line class=\"axis\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n"+
 		"<text x=\"%d\" y=\"%.1f\">memory %s of %s: filled held (peak %s), line booked (peak %s)</text>\n",
-		marginLeft, bottom, pictureWidth-marginRight, bottom, marginLeft+6, top-3, pool, capacity, m.held[pool].peak, m.booked[pool].peak)
+		marginLeft, bottom, pictureWidth-marginRight, bottom, marginLeft+6, top-5, pool, capacity,
+		m.held[pool].peak, m.booked[pool].peak)
 	p.y = bottom
 	p.timeAxis(bottom)
 	p.y += 8

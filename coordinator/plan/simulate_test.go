@@ -49,8 +49,9 @@ func drawPlan(t *rapid.T) (*Profile, *Rack, *Load) {
 	r.Policy.Warm = rapid.Bool().Draw(t, "warm")
 	for i := range rapid.IntRange(1, 2).Draw(t, "kinds") {
 		r.Nodes = append(r.Nodes, NodeKind{
-			Name: fmt.Sprint("n", i), Count: rapid.IntRange(1, 2).Draw(t, "nodes"), Cores: rapid.IntRange(1, 16).Draw(t, "cores"),
-			RAM: 8*bytesize.GiB + mib("memory", 4096), SynthSlots: rapid.IntRange(0, 4).Draw(t, "slots"),
+			Name: fmt.Sprint("n", i), Count: rapid.IntRange(1, 2).Draw(t, "nodes"),
+			Cores: rapid.IntRange(1, 16).Draw(t, "cores"),
+			RAM:   8*bytesize.GiB + mib("memory", 4096), SynthSlots: rapid.IntRange(0, 4).Draw(t, "slots"),
 			Devices: []DeviceKind{{
 				Kind: rapid.SampledFrom([]string{"fast", "slow"}).Draw(t, "kind"), Count: rapid.IntRange(1, 2).Draw(t, "devices"),
 				VRAM: 4 * bytesize.GiB, Feeders: rapid.IntRange(0, 3).Draw(t, "feeders"),
@@ -114,7 +115,8 @@ func checkWork(t *rapid.T, p *Profile, l *Load, result *Result) {
 		jobs += l.Jobs[i].Count
 	}
 	if result.Jobs != jobs || result.Partitions != want || len(result.spans) != want {
-		t.Fatalf("%d of %d jobs, %d of %d partitions, %d spans", result.Jobs, jobs, result.Partitions, want, len(result.spans))
+		t.Fatalf("%d of %d jobs, %d of %d partitions, %d spans", result.Jobs, jobs, result.Partitions, want,
+			len(result.spans))
 	}
 	seen := map[[2]int]bool{}
 	for _, s := range result.spans {

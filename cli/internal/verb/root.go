@@ -79,7 +79,7 @@ func (a *app) root() *cobra.Command {
 		a.intakeCommand(),
 		a.dlqCommand(),
 		a.ledgerCommand(),
-		a.auditCommand(), a.doctorCommand(),
+		a.auditCommand(), a.doctorCommand(), a.planCommand(),
 	)
 	return root
 }
