@@ -32,6 +32,7 @@ func TestLaneStartsOneAtATimeInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(3500 * time.Millisecond)
+		synctest.Wait()
 		if diff := cmp.Diff([]int{0, 1, 2, 3}, order); diff != "" {
 			t.Error(diff)
 		}
