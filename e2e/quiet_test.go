@@ -14,7 +14,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// checkQuiet is what holds when all jobs of the test have ended: invariants 2, 3, 4, 6 and 9.
+// checkQuiet is what holds when all jobs of the test have ended, whatever fault there was: invariants 2 to 6 and 9.
+// Invariant 1 is watched all through the test.
 func (r *rack) checkQuiet() {
 	r.t.Helper()
 	letters := map[job.ID]bool{} // a dead letter keeps its input, to be replayed
@@ -22,6 +23,9 @@ func (r *rack) checkQuiet() {
 		record := r.waitEnd(j)
 		letters[j.id] = record.State == job.Failed
 		r.checkAttempts(record)
+		for _, wrong := range r.watch.kept(record) {
+			r.t.Errorf("job %s: %s", j.id, wrong)
+		}
 		if record.State == job.Done {
 			r.checkProof(j, record)
 		} else if record.Fault == nil {
@@ -32,6 +36,7 @@ func (r *rack) checkQuiet() {
 		r.gone(string(n.name)+" holds no attempt in the ledger (invariant 2)", func() string { return r.booked(n) })
 		r.gone(string(n.name)+" holds no booking in its own book", func() string { return attemptsIn(n, "book") })
 		r.gone(string(n.name)+" has no segment", func() string { return namesIn(n, "seg") })
+		r.gone(string(n.name)+" has no result that was not sent", func() string { return namesIn(n, "outbox") })
 		r.gone(string(n.name)+" has no free segment after a sweep (invariant 9)", func() string { return namesIn(n, "pool") })
 	}
 	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {

@@ -1,0 +1,144 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/ledger/redisledger"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// watch is what is looked at all through a test, whatever fault happens in it.
+type watch struct {
+	mu sync.Mutex
+	// finished are partitions that were seen finished, with their proof and how many attempts that took.
+	finished map[job.Attempt]finish
+	// tasks counts the synthesis tasks that were published, by attempt.
+	tasks map[job.Attempt]int
+}
+
+type finish struct {
+	proof    []byte
+	attempts int
+}
+
+// watchAll begins to watch: the books in Redis twenty times a second, and every task that is published.
+func (r *rack) watchAll() {
+	r.t.Helper()
+	r.watch = &watch{finished: map[job.Attempt]finish{}, tasks: map[job.Attempt]int{}}
+	stop, err := r.bus.Subscribe(wire.AllSynth, func(m bus.Message) {
+		var task wire.SynthTask
+		if err := wire.Decode(m.Data, &task); err == nil {
+			r.watch.mu.Lock()
+			r.watch.tasks[task.Attempt]++
+			r.watch.mu.Unlock()
+		}
+	})
+	r.check(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		watchBooks(ctx, r.t, r.redis.listen)
+	}()
+	r.t.Cleanup(func() { stop(); cancel(); <-ended })
+}
+
+// watchBooks sees to it that no pool ever holds more than its capacity (invariant 1), and that sums are those of their
+// entries. While Redis is away there is nothing to see.
+func watchBooks(ctx context.Context, t *testing.T, address string) {
+	config := redisledger.DefaultConfig()
+	config.Address = address
+	l, err := redisledger.Open(config)
+	if err != nil {
+		t.Errorf("watch books: %v", err)
+		return
+	}
+	defer l.Close()
+	last := map[job.Node]*ledger.NodeBook{}
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		names, err := l.Nodes(ctx)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			b, err := l.Node(ctx, name)
+			if err != nil || b.Closed != "" {
+				continue
+			}
+			for _, pool := range b.Over() {
+				// Where the capacity itself fell below what is held, nothing more is granted.
+				if before := last[name]; before == nil || b.Used[pool] > before.Used[pool] {
+					t.Errorf("node %s holds more %s than there is (invariant 1): %s of %s", name, pool, b.Used[pool], b.Capacity[pool])
+					return
+				}
+			}
+			last[name] = b
+			if wrong := b.Mismatch(); len(wrong) > 0 {
+				t.Errorf("node %s: sums of %v are not those of the entries: %+v", name, wrong, b)
+				return
+			}
+		}
+	}
+}
+
+// saw notes which partitions of a record are finished.
+func (w *watch) saw(record *job.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, p := range record.Partitions {
+		at := job.Attempt{Job: record.ID, Partition: i}
+		if _, known := w.finished[at]; !known && len(p.Proof) > 0 {
+			w.finished[at] = finish{bytes.Clone(p.Proof), len(p.Attempts)}
+		}
+	}
+}
+
+// kept tells what is wrong with a record, now that its job has ended: a finished partition that was begun again, or whose
+// proof changed (invariant 6), and tasks of attempts that never were (invariant 5).
+func (w *watch) kept(record *job.Record) (wrong []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, p := range record.Partitions {
+		f, known := w.finished[job.Attempt{Job: record.ID, Partition: i}]
+		switch {
+		case !known:
+		case !bytes.Equal(f.proof, p.Proof):
+			wrong = append(wrong, fmt.Sprintf("partition %d has another proof than when it was finished", i))
+		case f.attempts != len(p.Attempts):
+			wrong = append(wrong, fmt.Sprintf("partition %d was finished after %d attempts and has %+v", i, f.attempts, p.Attempts))
+		}
+	}
+	for a := range w.tasks {
+		if a.Job == record.ID && (a.Partition >= len(record.Partitions) || a.Fence > record.Partitions[a.Partition].Fence) {
+			wrong = append(wrong, fmt.Sprintf("a task of attempt %s was published, which the record does not know", a))
+		}
+	}
+	return wrong
+}
+
+// published is how many tasks of a job's attempts were published.
+func (w *watch) published(id job.ID) (count int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for a, times := range w.tasks {
+		if a.Job == id {
+			count += times
+		}
+	}
+	return count
+}
