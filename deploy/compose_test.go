@@ -198,16 +198,13 @@ func TestB109ServicesAreStoppedGracefully(t *testing.T) {
 }
 
 // TestComposeSettingsAreTheProgramsOwn loads each service's environment into its program's settings: an unknown or
-// misspelt variable is refused. Credentials and inboxes belong together.
+// misspelt variable is refused. Each has its own credential.
 func TestComposeSettingsAreTheProgramsOwn(t *testing.T) {
 	t.Parallel()
 	p := composed(t)
 	synth, gpu := workers(t, p)
-	for name, got := range map[string][2]string{
-		"synth": {synth.NATS.InboxPrefix, synth.NATS.CredsFile}, "gpu": {gpu.NATS.InboxPrefix, gpu.NATS.CredsFile},
-	} {
-		want := keyring.InboxPrefix(keyring.KindNode, synth.Node)
-		if got[0] != want || !strings.HasSuffix(got[1], keyring.CredsFile(keyring.KindNode, synth.Node)) {
+	for name, got := range map[string]string{"synth": synth.NATS.CredsFile, "gpu": gpu.NATS.CredsFile} {
+		if !strings.HasSuffix(got, keyring.CredsFile(keyring.KindNode, synth.Node)) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -217,8 +214,8 @@ func TestComposeSettingsAreTheProgramsOwn(t *testing.T) {
 		check(t, err)
 		user := fmt.Sprintf("c%d", i+1)
 		file := "/etc/proofrack/" + keyring.CredsFile(keyring.KindCoordinator, user)
-		if c.NATS.InboxPrefix != keyring.InboxPrefix(keyring.KindCoordinator, user) || c.NATS.CredsFile != file {
-			t.Errorf("%s: %s, %s", name, c.NATS.InboxPrefix, c.NATS.CredsFile)
+		if c.NATS.CredsFile != file {
+			t.Errorf("%s: %s", name, c.NATS.CredsFile)
 		}
 		mounted := func(v types.ServiceVolumeConfig) bool { return v.Target == file }
 		if !slices.ContainsFunc(p.Services[name].Volumes, mounted) {

@@ -15,9 +15,5 @@ func TestExamplesAreTheProgramsOwn(t *testing.T) {
 	t.Parallel()
 	configtest.Example(t, "examples/coordinator.toml", "Coordinator", coordinator.DefaultConfig)
 	configtest.Example(t, "examples/worker-gpu.toml", "GPU worker", workergpu.DefaultConfig, "node=n1")
-	configtest.Example(t, "examples/worker-synth.toml", "Synthesis worker", func() workersynth.Config {
-		c := workersynth.DefaultConfig()
-		c.Synth.Slots = 1 // else it depends on the host
-		return c
-	}, "node=n1")
+	configtest.Example(t, "examples/worker-synth.toml", "Synthesis worker", workersynth.DefaultConfig, "node=n1")
 }

@@ -3,8 +3,9 @@ package deploy_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,7 +74,7 @@ func (s *servers) start(program string, kind keyring.Kind, name string, settings
 	var args []string
 	for _, setting := range append([]string{
 		"nats.urls=" + c.URLs[0], "nats.creds_file=" + c.CredsFile, "nats.ca_file=" + c.CAFile,
-		"nats.inbox_prefix=" + c.InboxPrefix, "nats.pull_wait=500ms", "http.listen=", "logs.level=debug",
+		"nats.pull_wait=500ms", "http.listen=", "logs.level=debug",
 	}, settings...) {
 		args = append(args, "--set", setting)
 	}
@@ -228,28 +229,36 @@ func (s *servers) attackJobs(jobs map[job.Tenant]job.ID) {
 	s.plainClient(conn, jobs["main"])
 }
 
-// plainClient reads a proof as `nats object get` does, without our code.
+// plainClient reads a proof as `nats request` does, without our code: from the record, and from the bucket.
 func (s *servers) plainClient(conn *nats.Conn, id job.ID) {
 	s.t.Helper()
-	js, err := conn.JetStream()
-	check(s.t, err)
-	store, err := js.ObjectStore(wire.ObjectsProofs("main"))
-	check(s.t, err)
-	names, err := store.List()
-	check(s.t, err)
-	for _, info := range names {
-		object, err := store.Get(info.Name)
-		check(s.t, err)
-		text, err := io.ReadAll(object)
-		check(s.t, err)
-		if len(text) != 4*wire.ProofBytes {
-			s.t.Errorf("proof %s of job %s has %d bytes", info.Name, id, len(text))
+	ask := func(subject, body string) []byte {
+		s.t.Helper()
+		answer, err := conn.Request(subject, []byte(body), 5*time.Second)
+		if err != nil {
+			s.t.Fatalf("%s: %v", subject, err)
+		}
+		return answer.Data
+	}
+	var status struct {
+		Record struct {
+			Partitions []struct{ Proof []byte }
+			Result     struct{ Name string }
 		}
 	}
-	if len(names) == 0 {
-		s.t.Error("no proof is listed")
+	check(s.t, json.Unmarshal(ask("c2.status.main", fmt.Sprintf(`{"v":2,"job_id":%q}`, id)), &status))
+	var proof []byte
+	for _, p := range status.Record.Partitions {
+		proof = append(proof, p.Proof...)
 	}
-	if _, err := js.ObjectStore(wire.ObjectsProofs("other")); err == nil {
-		s.t.Error("another tenant's proofs open")
+	if len(proof) != 4*wire.ProofBytes {
+		s.t.Errorf("the record of job %s has a proof of %d bytes", id, len(proof))
+	}
+	name := base64.URLEncoding.EncodeToString([]byte(status.Record.Result.Name))
+	const get = "$JS.API.DIRECT.GET.OBJ_c2-proofs-main.$O.c2-proofs-main."
+	var info struct{ NUID string }
+	check(s.t, json.Unmarshal(ask(get+"M."+name, ""), &info))
+	if stored := ask(get+"C."+info.NUID, ""); !bytes.Equal(stored, proof) {
+		s.t.Errorf("the stored proof of job %s has %d bytes and is not the record's", id, len(stored))
 	}
 }

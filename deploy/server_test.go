@@ -84,7 +84,6 @@ func (s *servers) as(kind keyring.Kind, name string) natsbus.Config {
 	c.URLs = []string{"tls://" + s.nats.Addr().String()}
 	c.CredsFile = filepath.Join(s.dir, keyring.CredsFile(kind, name))
 	c.CAFile = filepath.Join(s.dir, "tls", "ca.crt")
-	c.InboxPrefix = keyring.InboxPrefix(kind, name)
 	c.CallTimeout = time.Second // how long a call waits that the server refuses
 	return c
 }

@@ -57,7 +57,9 @@ func do(verb, dir string, rest []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "nats.creds_file    %s\nnats.ca_file       %s\nnats.inbox_prefix  %s\n",
-		file, filepath.Join(dir, "tls", "ca.crt"), keyring.InboxPrefix(keyring.Kind(verb), rest[0]))
+	_, err = fmt.Fprintf(out, "nats.creds_file  %s\nnats.ca_file     %s\n", file, filepath.Join(dir, "tls", "ca.crt"))
+	if err == nil && keyring.Kind(verb) != keyring.KindCoordinator {
+		_, err = fmt.Fprintln(out, "copy nats/auth.conf to the NATS servers and reload them")
+	}
 	return err
 }

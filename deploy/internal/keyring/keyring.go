@@ -26,6 +26,7 @@ const (
 	operatorJWT  = "nats/operator.jwt"
 	accountJWT   = "nats/account.jwt"
 	systemJWT    = "nats/system.jwt"
+	accountsDir  = "nats/accounts"
 	authConf     = "nats/auth.conf"
 )
 
@@ -93,7 +94,8 @@ func (r *Ring) change(name string, text []byte) error {
 	return os.Rename(tmp, r.path(name))
 }
 
-// makeAccounts makes the operator and two accounts: the rack's, and the servers' own.
+// makeAccounts makes the operator and two accounts: the rack's, which coordinators and all streams are in, and the
+// servers' own.
 func (r *Ring) makeAccounts() error {
 	operator, err := nkeys.CreateOperator()
 	if err != nil {
@@ -121,12 +123,13 @@ func (r *Ring) makeAccounts() error {
 		if a.name == "SYS" {
 			claims.SystemAccount = id
 		} else {
+			c.Exports = exports()
 			c.Limits.JetStreamLimits = jwt.JetStreamLimits{
 				DiskStorage: jwt.NoLimit, MemoryStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
 				MaxAckPending: jwt.NoLimit, MemoryMaxStreamBytes: jwt.NoLimit, DiskMaxStreamBytes: jwt.NoLimit,
 			}
 		}
-		token, err := c.Encode(operator)
+		token, err := encode(c, operator)
 		if err != nil {
 			return err
 		}
@@ -162,23 +165,41 @@ func (r *Ring) token(name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-func (r *Ring) account() (*jwt.AccountClaims, error) {
-	token, err := r.token(accountJWT)
+// encode signs an account's claims. The library itself would sign any.
+func encode(c *jwt.AccountClaims, operator nkeys.KeyPair) (string, error) {
+	found := jwt.CreateValidationResults()
+	c.Validate(found)
+	if found.IsBlocking(true) {
+		return "", errors.Join(found.Errors()...)
+	}
+	return c.Encode(operator)
+}
+
+func (r *Ring) account(file string) (*jwt.AccountClaims, error) {
+	token, err := r.token(file)
 	if err != nil {
 		return nil, err
 	}
 	return jwt.DecodeAccountClaims(token)
 }
 
-// writeAuth writes what the servers include.
+// writeAuth writes what the servers include: all accounts.
 func (r *Ring) writeAuth() error {
 	operator, err := r.token(operatorJWT)
 	if err != nil {
 		return err
 	}
+	users, err := filepath.Glob(r.path(accountsDir + "/*.jwt"))
+	if err != nil {
+		return err
+	}
+	names := []string{systemJWT, accountJWT}
+	for _, file := range users { // sorted
+		names = append(names, accountsDir+"/"+filepath.Base(file))
+	}
 	text := "# Made by keys.sh: whom this rack's servers believe. It holds no secret.\noperator: " + operator + "\n"
 	preload := ""
-	for _, name := range []string{systemJWT, accountJWT} {
+	for _, name := range names {
 		token, err := r.token(name)
 		if err != nil {
 			return err
@@ -190,7 +211,7 @@ func (r *Ring) writeAuth() error {
 		if name == systemJWT {
 			text += "system_account: " + c.Subject + "\n"
 		}
-		preload += "  " + c.Subject + ": " + token + "\n"
+		preload += "  # " + c.Name + "\n  " + c.Subject + ": " + token + "\n"
 	}
 	return r.change(authConf, []byte(text+"resolver: MEMORY\nresolver_preload: {\n"+preload+"}\n"))
 }
@@ -198,7 +219,13 @@ func (r *Ring) writeAuth() error {
 // CredsFile is the file of a user, below the ring's folder.
 func CredsFile(kind Kind, name string) string { return "creds/" + string(kind) + "-" + name + ".creds" }
 
-// Add makes a credential and gives its file. Devices are a node's.
+// accountFile is the token of a user's account, below the ring's folder.
+func accountFile(kind Kind, name string) string {
+	return accountsDir + "/" + string(kind) + "-" + name + ".jwt"
+}
+
+// Add makes a credential and gives its file. Devices are a node's. Servers must then reload auth.conf, but for a
+// coordinator's.
 func (r *Ring) Add(kind Kind, name string, devices ...string) (string, error) {
 	file, err := r.addUser(kind, name, devices)
 	if err != nil {
@@ -208,11 +235,22 @@ func (r *Ring) Add(kind Kind, name string, devices ...string) (string, error) {
 }
 
 func (r *Ring) addUser(kind Kind, name string, devices []string) (string, error) {
-	permissions, err := permissionsOf(kind, name, devices)
+	granted, err := rightsOf(kind, name, devices)
 	if err != nil {
 		return "", err
 	}
-	account, err := r.seed(accountSeed)
+	file := CredsFile(kind, name)
+	if _, err := os.Stat(r.path(file)); !errors.Is(err, fs.ErrNotExist) {
+		return "", fault.New(fault.Conflict, "%s is there", file)
+	}
+	var account nkeys.KeyPair
+	permissions := coordinatorPermissions(name)
+	if kind == KindCoordinator {
+		account, err = r.seed(accountSeed)
+	} else {
+		permissions = granted.permissions(kind, name)
+		account, err = r.addAccount(kind, name, granted)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -239,37 +277,76 @@ func (r *Ring) addUser(kind Kind, name string, devices []string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	file := CredsFile(kind, name)
 	return r.path(file), r.add(file, text, secretMode)
 }
 
-func permissionsOf(kind Kind, name string, devices []string) (jwt.Permissions, error) {
+// Limits of a user's account, so that none of them takes all of the servers' connections.
+const (
+	connectionsMax   = 128
+	subscriptionsMax = 16384
+)
+
+// addAccount makes an account for one user, that imports its rights from the rack's. Its key is forgotten: nobody else
+// can be put into it. One that was left by an Add that broke off is replaced.
+func (r *Ring) addAccount(kind Kind, name string, granted rights) (nkeys.KeyPair, error) {
+	rack, err := r.account(accountJWT)
+	if err != nil {
+		return nil, err
+	}
+	account, err := nkeys.CreateAccount()
+	if err != nil {
+		return nil, err
+	}
+	id, err := account.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	claims := jwt.NewAccountClaims(id)
+	claims.Name = string(kind) + "-" + name
+	claims.Imports = granted.imports(rack.Subject)
+	claims.Limits.Conn, claims.Limits.Subs = connectionsMax, subscriptionsMax
+	claims.Limits.LeafNodeConn, claims.Limits.Exports = 0, 0
+	operator, err := r.seed(operatorSeed)
+	if err != nil {
+		return nil, err
+	}
+	token, err := encode(claims, operator)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(r.path(accountsDir), folderMode); err != nil {
+		return nil, err
+	}
+	return account, errors.Join(r.change(accountFile(kind, name), []byte(token+"\n")), r.writeAuth())
+}
+
+func rightsOf(kind Kind, name string, devices []string) (rights, error) {
 	node, err := job.ParseNode(name) // the same form for all
 	if err != nil {
-		return jwt.Permissions{}, fault.As(fault.Invalid, err)
+		return rights{}, fault.As(fault.Invalid, err)
 	}
 	if (kind == KindNode) != (len(devices) > 0) {
-		return jwt.Permissions{}, fault.New(fault.Invalid, "a node, and nobody else, has devices: cpu, gpu-1a2b3c4d, …")
+		return rights{}, fault.New(fault.Invalid, "a node, and nobody else, has devices: cpu, gpu-1a2b3c4d, …")
 	}
 	var of []job.Device
 	for _, d := range devices {
 		device, err := job.ParseDevice(d)
 		if err != nil {
-			return jwt.Permissions{}, fault.As(fault.Invalid, err)
+			return rights{}, fault.As(fault.Invalid, err)
 		}
 		of = append(of, device)
 	}
 	switch kind {
 	case KindNode:
-		return nodePermissions(node, of), nil
+		return nodeRights(node, of), nil
 	case KindTenant:
-		return tenantPermissions(job.Tenant(name)), nil
+		return tenantRights(job.Tenant(name)), nil
 	case KindOperator:
-		return operatorPermissions(name), nil
+		return operatorRights(), nil
 	case KindCoordinator:
-		return coordinatorPermissions(name), nil
+		return rights{}, nil
 	}
-	return jwt.Permissions{}, fault.New(fault.Invalid, "kind %q is none", kind)
+	return rights{}, fault.New(fault.Invalid, "kind %q is none", kind)
 }
 
 // Revoke takes a credential back: auth.conf names it from now on, and the servers must reload it. The file is removed,
@@ -301,7 +378,11 @@ func (r *Ring) revoke(kind Kind, name string) error {
 	if err != nil {
 		return err
 	}
-	account, err := r.account()
+	of := accountJWT
+	if kind != KindCoordinator {
+		of = accountFile(kind, name)
+	}
+	account, err := r.account(of)
 	if err != nil {
 		return err
 	}
@@ -310,12 +391,17 @@ func (r *Ring) revoke(kind Kind, name string) error {
 	if err != nil {
 		return err
 	}
-	changed, err := account.Encode(operator)
+	changed, err := encode(account, operator)
 	if err != nil {
 		return err
 	}
-	if err := r.change(accountJWT, []byte(changed+"\n")); err != nil {
+	if err := r.change(of, []byte(changed+"\n")); err != nil {
 		return err
+	}
+	if kind != KindCoordinator { // it stays, so that servers end its connections, and makes room for a new one
+		if err := os.Rename(r.path(of), r.path(accountsDir+"/revoked-"+account.Subject+".jwt")); err != nil {
+			return err
+		}
 	}
 	return errors.Join(r.writeAuth(), os.Remove(file))
 }

@@ -1,6 +1,8 @@
 package keyring
 
 import (
+	"slices"
+
 	"github.com/nats-io/jwt/v2"
 
 	"github.com/proofrack/proofrack/shared/job"
@@ -24,16 +26,65 @@ const (
 // rawLetters is the kind of dead letter that workers write: messages that they cannot read.
 const rawLetters = "message"
 
-// InboxPrefix is where answers to a user arrive; nobody else may listen there. It goes into nats.inbox_prefix.
+// InboxPrefix is where answers to a user arrive; nobody else may listen there. Programs read it from the credential.
 func InboxPrefix(kind Kind, name string) string { return "_INBOX." + string(kind) + "." + name }
 
-// inbox is all below the prefix of a user.
-func inbox(kind Kind, name string) string { return InboxPrefix(kind, name) + ".>" }
+// accountInfo is where JetStream tells an account how full it is. Nobody has the permission to ask.
+const accountInfo = "$JS.API.INFO"
 
-// consumer is what fetching from one durable consumer takes. Both its name and its filter are pinned.
-func consumer(stream, name, filter string) []string {
+// rights are what one user may reach of the rack. They are kept twice: as imports of the user's own account, beyond
+// which nothing of it gets, not even an answer that it has sent elsewhere, and as permissions of the user.
+type rights struct {
+	// asks are subjects that it may publish to: requests, and messages for streams.
+	asks []string
+	// hears are subjects that it may listen to, beside its inbox.
+	hears []string
+}
+
+// permissions are rights as NATS checks them at the user's connection.
+func (r *rights) permissions(kind Kind, name string) jwt.Permissions {
+	hears := append(slices.Clone(r.hears), InboxPrefix(kind, name)+".>")
+	return jwt.Permissions{Pub: jwt.Permission{Allow: r.asks}, Sub: jwt.Permission{Allow: hears}}
+}
+
+// imports are rights as NATS confines the user's account to them.
+func (r *rights) imports(rack string) (all jwt.Imports) {
+	// An account that imports this uses the rack's JetStream and gets none of its own.
+	for _, subject := range append([]string{accountInfo}, r.asks...) {
+		all.Add(&jwt.Import{Name: subject, Subject: jwt.Subject(subject), Account: rack, Type: jwt.Service})
+	}
+	for _, subject := range r.hears {
+		all.Add(&jwt.Import{Name: subject, Subject: jwt.Subject(subject), Account: rack, Type: jwt.Stream})
+	}
+	return all
+}
+
+// exports are all that accounts of users may be given. Which account gets what of it is in that account's token, which
+// only the ring's operator key can sign.
+func exports() (all jwt.Exports) {
+	for _, subject := range []string{
+		"c2.submit.*", "c2.status.*", "c2.cancel.*", "c2.jobs.*", "c2.why.*", "c2.admin.*",
+		wire.AllResult, wire.AllProve, wire.AllDLQ, wire.AllBeats, wire.AllReports,
+		"$O.*.C.*", "$O.*.M.*", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.STREAM.PURGE.*",
+		"$JS.API.DIRECT.GET.>", "$JS.API.CONSUMER.INFO.*.*", "$JS.ACK.>", accountInfo,
+	} {
+		all.Add(&jwt.Export{Name: subject, Subject: jwt.Subject(subject), Type: jwt.Service})
+	}
+	for _, subject := range []string{"$JS.API.CONSUMER.MSG.NEXT.*.*", "$SRV.>"} { // answered more than once
+		all.Add(&jwt.Export{
+			Name: subject, Subject: jwt.Subject(subject), Type: jwt.Service, ResponseType: jwt.ResponseTypeStream,
+		})
+	}
+	for _, subject := range []string{wire.AllEvents, "c2.ctl.*", wire.AllBeats, wire.AllReports} {
+		all.Add(&jwt.Export{Name: "hear " + subject, Subject: jwt.Subject(subject), Type: jwt.Stream})
+	}
+	return all
+}
+
+// consumer is what fetching from one durable consumer takes. Coordinators make it: who could, could have it deliver to
+// any subject.
+func consumer(stream, name string) []string {
 	return []string{
-		"$JS.API.CONSUMER.CREATE." + stream + "." + name + "." + filter,
 		"$JS.API.CONSUMER.INFO." + stream + "." + name,
 		"$JS.API.CONSUMER.MSG.NEXT." + stream + "." + name,
 		"$JS.ACK." + stream + "." + name + ".>",
@@ -50,58 +101,50 @@ func objectRead(bucket string) []string {
 	}
 }
 
-// nodePermissions pin a node's workers to the node and its devices.
-func nodePermissions(node job.Node, devices []job.Device) jwt.Permissions {
-	n := string(node)
-	publish := []string{
+// nodeRights pin a node's workers to the node and its devices.
+func nodeRights(node job.Node, devices []job.Device) rights {
+	asks := []string{
 		wire.ResultSubject(node), wire.BeatSubject(node), wire.ReportSubject(node), wire.DLQSubject(rawLetters),
 		// The fence stands in the job's record.
 		"$JS.API.STREAM.INFO.KV_" + wire.BucketJobs, "$JS.API.STREAM.MSG.GET.KV_" + wire.BucketJobs,
 		"$JS.API.DIRECT.GET.KV_" + wire.BucketJobs + ".$KV." + wire.BucketJobs + "." + wire.JobKeyPrefix + "*",
 	}
-	publish = append(publish, objectRead(wire.ObjectsSlices)...)
-	publish = append(publish, consumer(wire.StreamSynth, "synth-"+n, wire.SynthSubject(node))...)
+	asks = append(asks, objectRead(wire.ObjectsSlices)...)
+	asks = append(asks, consumer(wire.StreamSynth, wire.SynthConsumer(node))...)
 	for _, d := range devices {
-		publish = append(publish, wire.ProveSubject(node, d))
-		publish = append(publish, consumer(wire.StreamProve, "prove-"+n+"_"+string(d), wire.ProveSubject(node, d))...)
+		asks = append(asks, wire.ProveSubject(node, d))
+		asks = append(asks, consumer(wire.StreamProve, wire.ProveConsumer(node, d))...)
 	}
-	return jwt.Permissions{
-		Pub: jwt.Permission{Allow: publish},
-		Sub: jwt.Permission{Allow: []string{wire.ControlSubject(node), inbox(KindNode, n)}},
-	}
+	return rights{asks: asks, hears: []string{wire.ControlSubject(node)}}
 }
 
-// tenantPermissions pin a client to its tenant.
-func tenantPermissions(tenant job.Tenant) jwt.Permissions {
+// tenantRights pin a client to its tenant.
+func tenantRights(tenant job.Tenant) rights {
 	in, proofs := wire.ObjectsIn(tenant), wire.ObjectsProofs(tenant)
-	var publish []string
+	var asks []string
 	for _, verb := range []string{wire.VerbSubmit, wire.VerbStatus, wire.VerbCancel, wire.VerbJobs, wire.VerbWhy} {
-		publish = append(publish, wire.ClientSubject(verb, tenant))
+		asks = append(asks, wire.ClientSubject(verb, tenant))
 	}
-	publish = append(publish, objectRead(in)...)
-	publish = append(publish, "$O."+in+".C.*", "$O."+in+".M.*", "$JS.API.STREAM.PURGE.OBJ_"+in)
-	publish = append(publish, objectRead(proofs)...)
-	// `nats object get` reads through a consumer of its own.
-	publish = append(publish, "$JS.API.CONSUMER.CREATE.OBJ_"+proofs+".>", "$JS.API.CONSUMER.DELETE.OBJ_"+proofs+".*",
-		"$JS.FC.OBJ_"+proofs+".>")
-	return jwt.Permissions{
-		Pub: jwt.Permission{Allow: publish},
-		Sub: jwt.Permission{Allow: []string{"c2.event." + string(tenant) + ".>", inbox(KindTenant, string(tenant))}},
-	}
+	asks = append(asks, objectRead(in)...)
+	asks = append(asks, "$O."+in+".C.*", "$O."+in+".M.*", "$JS.API.STREAM.PURGE.OBJ_"+in)
+	asks = append(asks, objectRead(proofs)...)
+	return rights{asks: asks, hears: []string{"c2.event." + string(tenant) + ".>"}}
 }
 
-// operatorPermissions let people ask the leader, look at events and beats, and ping the services.
-func operatorPermissions(name string) jwt.Permissions {
-	return jwt.Permissions{
-		Pub: jwt.Permission{Allow: []string{"c2.admin.>", "$SRV.>"}},
-		Sub: jwt.Permission{Allow: []string{wire.AllEvents, wire.AllBeats, wire.AllReports, inbox(KindOperator, name)}},
+// operatorRights let people ask the leader, look at events and beats, and ping the services.
+func operatorRights() rights {
+	return rights{
+		asks:  []string{"c2.admin.*", "$SRV.>"},
+		hears: []string{wire.AllEvents, wire.AllBeats, wire.AllReports},
 	}
 }
 
 // coordinatorPermissions are the rack's own: all of its subjects, streams and buckets, and answers to everybody.
+// Coordinators alone are in the rack's account.
 func coordinatorPermissions(name string) jwt.Permissions {
-	return jwt.Permissions{
-		Pub: jwt.Permission{Allow: []string{"c2.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV.>", "$O.>", "_INBOX.>"}},
-		Sub: jwt.Permission{Allow: []string{"c2.>", "$SRV.>", inbox(KindCoordinator, name)}},
+	r := rights{
+		asks:  []string{"c2.>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV.>", "$O.>", "_INBOX.>", "_R_.>"},
+		hears: []string{"c2.>", "$SRV.>"},
 	}
+	return r.permissions(KindCoordinator, name)
 }
