@@ -2,7 +2,6 @@ package workersynth
 
 import (
 	"errors"
-	"runtime"
 
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
@@ -26,7 +25,7 @@ type Config struct {
 
 // SynthConfig tunes synthesis.
 type SynthConfig struct {
-	Slots        int            `doc:"How many partitions are synthesized at once."`
+	Slots        int            `doc:"How many partitions are synthesized at once; 0 is one for each four cores."`
 	Workers      int            `doc:"Cores for each of them; 0 shares all cores among the slots."`
 	ScratchBytes bytesize.Bytes `doc:"Memory that each synthesis takes beside its segment, as it is booked."`
 	Circuits     []string       `doc:"Circuits that this worker takes; empty for all that it knows."`
@@ -37,11 +36,11 @@ type SynthConfig struct {
 // slotsMax bounds SynthConfig.Slots.
 const slotsMax = 256
 
-// DefaultConfig is for a host of its own: one slot for each four cores.
+// DefaultConfig is for a host of its own.
 func DefaultConfig() Config {
 	return Config{
 		Config:  host.DefaultConfig(),
-		Synth:   SynthConfig{Slots: max(1, runtime.NumCPU()/4), ScratchBytes: 96 * bytesize.MiB},
+		Synth:   SynthConfig{ScratchBytes: 96 * bytesize.MiB},
 		NATS:    natsbus.DefaultConfig(),
 		Service: service.DefaultConfig(),
 		HTTP:    service.DefaultHTTPConfig(),
@@ -54,11 +53,11 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// Validate demands at least one slot and circuits that exist.
+// Validate demands numbers that can be and circuits that exist.
 func (c *SynthConfig) Validate() error {
 	var errs []error
-	if c.Slots < 1 || c.Slots > slotsMax {
-		errs = append(errs, fault.New(fault.Invalid, "slots: must be 1 to %d, is %d", slotsMax, c.Slots))
+	if c.Slots < 0 || c.Slots > slotsMax {
+		errs = append(errs, fault.New(fault.Invalid, "slots: must be 0 to %d, is %d", slotsMax, c.Slots))
 	}
 	if c.Workers < 0 {
 		errs = append(errs, fault.New(fault.Invalid, "workers: must not be negative, is %d", c.Workers))

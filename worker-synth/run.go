@@ -119,6 +119,9 @@ func (w *worker) prepare(ctx context.Context) error {
 		return fmt.Errorf("count processors: %w", err)
 	}
 	w.cpus = min(cpus.Usable, runtime.GOMAXPROCS(0))
+	if w.config.Synth.Slots == 0 {
+		w.config.Synth.Slots = max(1, w.cpus/4)
+	}
 	if w.config.Synth.Workers == 0 {
 		w.config.Synth.Workers = max(1, w.cpus/w.config.Synth.Slots)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,19 @@ func (h *Host) CPUs() (CPUs, error) {
 func (c CPUs) Environ() []string {
 	n := strconv.Itoa(c.Usable)
 	return []string{"GOMAXPROCS=" + n, "OMP_NUM_THREADS=" + n, "RAYON_NUM_THREADS=" + n}
+}
+
+// LowerProcs has the Go runtime of this process run no more threads of work than are usable. The runtime itself counts
+// the affinity mask and the quota of the innermost control group, but never less than two for a quota, and no groups
+// above. It gives GOMAXPROCS as it is afterwards; a lower one that was set by hand stays.
+func (h *Host) LowerProcs() (int, error) {
+	c, err := h.CPUs()
+	now := runtime.GOMAXPROCS(0)
+	if err == nil && c.Usable < now {
+		runtime.GOMAXPROCS(c.Usable)
+		now = c.Usable
+	}
+	return now, err
 }
 
 // allowed reads a list of /proc/self/status, nil when it is not there.

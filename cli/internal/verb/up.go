@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/telemetry"
 	workergpu "github.com/proofrack/proofrack/worker-gpu"
@@ -59,7 +59,7 @@ func (a *app) upCommand() *cobra.Command {
 	f.StringVar(&flags.spill, "spill", "", "folder for segments, on a tmpfs (a folder of its own in /dev/shm)")
 	f.StringVar(&flags.node, "node", "local", "name of this node")
 	f.StringSliceVar(&flags.devices, "device", []string{"cpu"}, "devices that prove: cpu, or names or UUIDs of GPUs")
-	f.IntVar(&flags.slots, "synth-slots", max(1, runtime.NumCPU()/4), "partitions that are synthesized at once")
+	f.IntVar(&flags.slots, "synth-slots", 0, "partitions that are synthesized at once; 0 is one for each four cores")
 	f.StringVar(&flags.logLevel, "log", "info", "debug, info, warn or error")
 	f.DurationVar(&flags.drain, "drain-within", 15*time.Minute, "how long running partitions may take to finish")
 	return c
@@ -93,6 +93,9 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 	}
 	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, a.Err, time.Now), build: buildOf()}
 	// The signals of the program are the group's: its own handler would end everything at the first.
+	if _, err := inventory.NewHost().LowerProcs(); err != nil {
+		p.log.Warn().Err(err).Msg("processors are not to be counted")
+	}
 	ctx, stop := service.Notify(context.WithoutCancel(c.Context()), p.log)
 	defer stop()
 	config := service.DefaultConfig()

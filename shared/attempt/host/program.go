@@ -14,6 +14,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/config"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/telemetry"
 )
@@ -118,7 +119,11 @@ func (p *Program) run(errs io.Writer) int {
 	p.Set(log, Build())
 	ctx, stop := service.Notify(context.Background(), log)
 	defer stop()
-	log.Info().Str("build", Build()).Int("pid", os.Getpid()).Msg(p.Name + " starts")
+	procs, err := inventory.NewHost().LowerProcs()
+	if err != nil {
+		log.Warn().Err(err).Msg("processors are not to be counted")
+	}
+	log.Info().Str("build", Build()).Int("procs", procs).Int("pid", os.Getpid()).Msg(p.Name + " starts")
 	if err := p.Run(ctx); err != nil {
 		log.Error().Err(err).Msg(p.Name + " ended with an error")
 		return ExitFailed
