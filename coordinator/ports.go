@@ -64,6 +64,12 @@ func (g *gate) Fits(circuitID string) error {
 	return core.Fits(circuitID)
 }
 
+// Verifiable tells whether a job of the circuit can ever end: without the verifying key, devices would prove what nobody
+// can accept.
+func (g *gate) Verifiable(ctx context.Context, circuitID string) error {
+	return g.c.verifier.Ready(ctx, circuitID)
+}
+
 // connectNATS connects to the configured servers.
 func connectNATS(config *Config) func(context.Context) (bus.Bus, error) {
 	log := config.Log

@@ -49,6 +49,9 @@ type Gate interface {
 	// Fits tells whether some node could ever hold a partition of the circuit; if not, it is fault.Exhausted with both
 	// numbers. It is nil while no node is known.
 	Fits(circuitID string) error
+	// Verifiable tells whether proofs of the circuit can be verified here; if not, it is fault.Transient: what is missing
+	// may come.
+	Verifiable(ctx context.Context, circuitID string) error
 }
 
 // Intake accepts jobs.
@@ -112,6 +115,9 @@ func (in *Intake) submit(ctx context.Context, tenant job.Tenant, request *wire.S
 			input.PartitionCount()), `ask for output "partitions" to get them in order, as input for aggregation`)
 	}
 	if err := in.gate.Fits(input.Circuit().ID()); err != nil && !request.WaitForNode {
+		return nil, err
+	}
+	if err := in.gate.Verifiable(ctx, input.Circuit().ID()); err != nil {
 		return nil, err
 	}
 	return in.accept(ctx, tenant, request, input)

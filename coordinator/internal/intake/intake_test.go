@@ -69,6 +69,7 @@ type stores struct {
 	jobs    []*job.Record
 	closed  error
 	fits    error
+	keyless error
 	// putErr fails the put of this name.
 	putErr string
 	// created is the error of every Create; it may have stored the record all the same.
@@ -148,6 +149,8 @@ func (s *stores) LiveCount(tenant job.Tenant) int {
 
 func (s *stores) Open() error       { return s.closed }
 func (s *stores) Fits(string) error { return s.fits }
+
+func (s *stores) Verifiable(context.Context, string) error { return s.keyless }
 
 func newIntake(t *testing.T, change func(*intake.Config)) (*intake.Intake, *stores) {
 	t.Helper()
@@ -299,6 +302,10 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 		"wrong digest":     {byObject([]byte("x")), stored("t1/c1", whole), fault.Corrupt, "SHA-256"},
 		"half an upload":   {byObject(whole), stored("t1/c1", whole[:5000]), fault.Corrupt, "SHA-256"},
 		"store full":       {nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
+		"no verifying key": {
+			func(r *wire.Submit) { r.WaitForNode = true },
+			func(s *stores) { s.keyless = fault.New(fault.Transient, "no .vk file") }, fault.Transient, ".vk",
+		},
 		"record not created": {
 			nil, func(s *stores) { s.created = fault.New(fault.Exhausted, "no room") }, fault.Exhausted, "no room",
 		},
