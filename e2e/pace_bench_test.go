@@ -1,0 +1,160 @@
+//go:build bench
+
+package e2e_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
+)
+
+// freedWatch sees from outside when a node says that bytes are free, and when the next task of the node is published.
+type freedWatch struct {
+	mu     sync.Mutex
+	events []freedEvent
+	known  map[job.Attempt]bool
+}
+
+type freedEvent struct {
+	at    time.Time
+	freed bool // else published
+}
+
+func (w *freedWatch) report(m bus.Message) {
+	var r wire.Report
+	if wire.Decode(m.Data, &r) == nil && r.Freed {
+		w.note(true)
+	}
+}
+
+func (w *freedWatch) task(m bus.Message) {
+	var t wire.SynthTask
+	if wire.Decode(m.Data, &t) != nil {
+		return
+	}
+	w.mu.Lock()
+	again := w.known[t.Attempt]
+	w.known[t.Attempt] = true
+	w.mu.Unlock()
+	if !again {
+		w.note(false)
+	}
+}
+
+func (w *freedWatch) note(freed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, freedEvent{time.Now(), freed})
+}
+
+// times are the times from each "bytes freed" on a full node to the next publication. A node is full when it has as
+// many attempts as it ever had: then the next one waits for bytes and for nothing else.
+func (w *freedWatch) times(t *testing.T) []time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortFunc(w.events, func(a, b freedEvent) int { return a.at.Compare(b.at) })
+	full, now := 0, 0
+	count := func(e freedEvent) int {
+		if e.freed {
+			return -1
+		}
+		return 1
+	}
+	for _, e := range w.events {
+		now += count(e)
+		full = max(full, now)
+	}
+	now = 0
+	var out []time.Duration
+	for i, e := range w.events {
+		if e.freed && now == full {
+			next := slices.IndexFunc(w.events[i:], func(e freedEvent) bool { return !e.freed })
+			if next < 0 {
+				break // nothing waits any more
+			}
+			out = append(out, w.events[i+next].at.Sub(e.at))
+		}
+		now += count(e)
+	}
+	t.Logf("%d partitions fit, full at %d ends", full, len(out))
+	return out
+}
+
+// A device that takes a second per partition, segments of half a gigabyte, a node that holds eight of them and far more
+// that waits: the gap of the device between partitions, and how long freed bytes lie idle.
+func TestFigureDeviceGapAndFreedBytes(t *testing.T) {
+	r := newRack(t)
+	r.startShipped()
+	n := r.addNode("n1")
+	n.workShipped(deviceSecond, []string{"synth.pad_bytes=512MiB", "memory.shm_max=4200MiB"},
+		[]string{"prove.ahead=6", "memory.shm_max=4200MiB"})
+	r.ready()
+	w := &freedWatch{known: map[job.Attempt]bool{}}
+	for subject, handle := range map[string]func(bus.Message){wire.AllReports: w.report, wire.SynthSubject("n1"): w.task} {
+		stop, err := r.bus.Subscribe(subject, handle)
+		r.check(err)
+		defer stop()
+	}
+	r.submitMany(11)
+	r.ended(3 * time.Minute)
+	gaps := r.deviceGaps()
+	const warm = 9 // the first ones fill the pool with fresh pages
+	gaps = gaps[warm:]
+	t.Logf("%d gaps: median %s, p99 %s, most %s", len(gaps), quantile(gaps, 0.5), quantile(gaps, 0.99), quantile(gaps, 1))
+	p99 := milliseconds(quantile(gaps, 0.99))
+	figure(t, "device gap between partitions of 1 s, 0.5 GiB segments, p99", p99, "ms", "<= 20 ms", p99 <= 20)
+	r.showSeconds()
+	times := w.times(t)
+	if len(times) < len(gaps)/2 {
+		t.Fatalf("the node was full at %d ends only", len(times))
+	}
+	t.Logf("%d times: median %s, most %s", len(times), quantile(times, 0.5), quantile(times, 1))
+	p99 = milliseconds(quantile(times, 0.99))
+	figure(t, "bytes freed to next partition published, p99", p99, "ms", "<= 50 ms", p99 <= 50)
+	r.checkQuietLater()
+}
+
+// checkQuietLater is checkQuiet with the shipped sweep interval: free segments stay half a minute.
+func (r *rack) checkQuietLater() {
+	for _, n := range r.nodes {
+		r.gone(string(n.name)+" holds no attempt in the ledger (invariant 2)", func() string { return r.booked(n) })
+		r.gone(string(n.name)+" has no segment", func() string { return namesIn(n, "seg") })
+	}
+}
+
+// The leader is killed, Redis is away for ten seconds, NATS is away for ten seconds: work ahead covers it.
+func TestFigureOutages(t *testing.T) {
+	const away = 10 * time.Second
+	r := newRack(t)
+	leader := r.startShipped()
+	n := r.addNode("n1")
+	n.workShipped(deviceSecond, []string{"synth.pad_bytes=1MiB"}, []string{"prove.ahead=16"})
+	r.ready()
+	r.startShipped()
+	r.submitMany(9)
+	since := time.Now()
+	phase := func(name string, fault func()) {
+		segments := 0
+		untilWithin(t, time.Minute, "work is sealed ahead", func() bool {
+			segments = len(entries(n, "seg"))
+			return segments >= 14 // one of them is proved, two may be on their way
+		})
+		t.Logf("%s at %s: %d segments", name, time.Since(since).Round(time.Millisecond), segments)
+		fault()
+	}
+	phase("leader is killed", leader.kill)
+	time.Sleep(away / 2) // the other one leads within a lease
+	phase("Redis goes", func() { r.redis.kill(); time.Sleep(away); r.redis.start(t) })
+	phase("NATS goes", func() { r.nats.kill(); time.Sleep(away); r.nats.start(t) })
+	r.ended(3 * time.Minute)
+	gaps := r.deviceGaps()
+	most := quantile(gaps, 1).Seconds()
+	t.Logf("%d gaps: median %s, most %.3f s; last %v", len(gaps), quantile(gaps, 0.5), most, gaps[len(gaps)-4:])
+	figure(t, "longest idle time of a device, leader killed, Redis and NATS away for 10 s each", most, "s",
+		"<= 1 s (a partition)", most <= 1)
+}
