@@ -142,6 +142,34 @@ func TestBudgetsEndAJob(t *testing.T) {
 	}
 }
 
+// B78: what still is not what its digest says after it could be made anew ends the job; a replay begins anew.
+func TestB78SecondMismatchEndsAJob(t *testing.T) {
+	t.Parallel()
+	policy := job.DefaultPolicy()
+	r := active(1)
+	fail := func(kind fault.Kind) job.State {
+		t.Helper()
+		if err := r.Fail(claim(t, r, 0), &fault.Report{Kind: kind, Message: "slice x"}, policy, start); err != nil {
+			t.Fatal(err)
+		}
+		return r.State
+	}
+	for range 2 { // the second time after a replay
+		if fail(fault.Corrupt) != job.Active {
+			t.Fatal("the first mismatch ends the job")
+		}
+		if fail(fault.Corrupt) != job.Failed || r.Fault.Message != "partition 0 failed 2 times, last: slice x" {
+			t.Fatalf("after the second mismatch the job is %s: %+v", r.State, r.Fault)
+		}
+		if err := r.Replay(start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fail(fault.Device) != job.Active || fail(fault.Corrupt) != job.Active {
+		t.Fatal("one mismatch and another fault end the job")
+	}
+}
+
 func TestPausesDoubleUpToABound(t *testing.T) {
 	t.Parallel()
 	policy := job.Policy{FailedMax: 10, LostMax: 10, BackoffMin: time.Second, BackoffMax: 5 * time.Second}

@@ -117,7 +117,7 @@ func (r *Record) Fail(a Attempt, report *fault.Report, policy Policy, now time.T
 	}
 	p.FailedCount++
 	p.settle(OutcomeFailed, report, now)
-	if report.FaultKind() != fault.Invalid && p.FailedCount < policy.FailedMax {
+	if report.FaultKind() != fault.Invalid && p.FailedCount < policy.FailedMax && p.mismatches() < MismatchesMax {
 		p.wait(policy.backoff(p.FailedCount), now)
 		return nil
 	}
@@ -128,6 +128,26 @@ func (r *Record) Fail(a Attempt, report *fault.Report, policy Policy, now time.T
 	}
 	r.fail(&last, now)
 	return nil
+}
+
+// MismatchesMax is how many failed attempts may find stored bytes that are not what their digest says. What can be made
+// anew was, after the first; what still does not match then never will (field report B78).
+const MismatchesMax = 2
+
+// mismatches counts them among the attempts that failed since the budget was new.
+func (p *Partition) mismatches() (count int) {
+	failed := p.FailedCount
+	for i := len(p.Attempts) - 1; i >= 0 && failed > 0; i-- {
+		a := &p.Attempts[i]
+		if a.Outcome != OutcomeFailed {
+			continue
+		}
+		failed--
+		if a.Fault != nil && a.Fault.FaultKind() == fault.Corrupt {
+			count++
+		}
+	}
+	return count
 }
 
 // Lose ends an attempt whose worker died, hung or was cut off; cause says what is known, e.g. "signal: killed".

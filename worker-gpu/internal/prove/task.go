@@ -90,6 +90,9 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 	}
 	segment, err := h.Spill.Open(ctx,
 		handoff.Want{Attempt: r.Attempt(), Circuit: t.Circuit, Kind: handoff.Kind(t.Handoff)})
+	if errors.Is(err, handoff.ErrAbsent) { // it can be made again, unlike a job's input (B78)
+		return fault.As(fault.Transient, err)
+	}
 	if err != nil {
 		return err
 	}
