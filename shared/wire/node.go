@@ -22,6 +22,9 @@ const (
 	StateDraining = "draining"
 )
 
+// ReasonStopping is what the reason of a worker begins with that drains since it was asked to end, not by an order.
+const ReasonStopping = "stopping: "
+
 // AckWaitMSMax bounds the ack wait of workers' queues: a day.
 const AckWaitMSMax = 24 * 60 * 60 * 1000
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,13 +31,14 @@ import (
 // reign is a leader with one node, whose beats the test sends and whose work nobody does.
 type reign struct {
 	t      *testing.T
+	bus    bus.Bus
 	store  *store.Store
 	nodes  *rack.Registry
 	leader *dispatch.Leader
 	seq    uint64
 	// state is what the node's workers say of themselves; silent are roles that beat no more.
-	state  string
-	silent map[string]bool
+	state, reason string
+	silent        map[string]bool
 }
 
 func (r *reign) check(err error) {
@@ -57,6 +59,7 @@ func leadingOn(t *testing.T, change func(bus.Bus) bus.Bus, test func(*reign)) {
 		r := &reign{t: t, state: wire.StateReady}
 		b := change(membus.New(membus.Config{}).Connect(bus.Events{}))
 		defer b.Close()
+		r.bus = b
 		streams := coordinator.DefaultStreams()
 		r.check(b.Setup(t.Context(), streams.Topology()))
 		var err error
@@ -94,7 +97,8 @@ func (r *reign) beat() {
 			continue
 		}
 		b := &wire.Beat{
-			Node: "n1", Boot: "boot", Instance: role + "-1", Role: role, Seq: r.seq, State: r.state, WireMin: 1, WireMax: 2,
+			Node: "n1", Boot: "boot", Instance: role + "-1", Role: role, Seq: r.seq, State: r.state, Reason: r.reason,
+			WireMin: 1, WireMax: 2,
 		}
 		if role == wire.RoleSynth {
 			b.Slots = 1
@@ -209,4 +213,62 @@ func TestWhatADrainingNodeHasNotBegunGoesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The order that ends a drain is sent at most once, and the node was cut off: it is told again when it says that it still
+// drains, and only then.
+func TestANodeThatMissedTheEndOfItsDrainIsToldAgain(t *testing.T) {
+	t.Parallel()
+	leading(t, func(r *reign) {
+		var mu sync.Mutex
+		kinds := map[string]int{}
+		stop, err := r.bus.Subscribe(wire.ControlSubject("n1"), func(m bus.Message) {
+			var c wire.Control
+			if err := wire.Decode(m.Data, &c); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			kinds[c.Kind]++
+		})
+		r.check(err)
+		defer stop()
+		r.pass(10 * time.Second)
+		_, err = r.leader.Drain(r.t.Context(), &wire.DrainRequest{Node: "n1"})
+		r.check(err)
+		r.state = wire.StateDraining
+		r.pass(20 * time.Second)
+		mu.Lock()
+		if kinds[wire.ControlUndrain] != 0 {
+			t.Errorf("while it drains: %v", kinds)
+		}
+		mu.Unlock()
+		_, err = r.leader.Drain(r.t.Context(), &wire.DrainRequest{Node: "n1", Undo: true})
+		r.check(err)
+		r.pass(20 * time.Second)
+		mu.Lock()
+		told := kinds[wire.ControlUndrain]
+		mu.Unlock()
+		if told < 2 {
+			t.Errorf("told %d times that the drain has ended", told)
+		}
+		r.state = wire.StateReady
+		r.pass(2 * time.Second)
+		mu.Lock()
+		told = kinds[wire.ControlUndrain]
+		mu.Unlock()
+		r.pass(20 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if kinds[wire.ControlUndrain] != told {
+			t.Errorf("told %d times more although it has heard", kinds[wire.ControlUndrain]-told)
+		}
+		mu.Unlock()
+		r.state, r.reason = wire.StateDraining, wire.ReasonStopping+"terminated"
+		r.pass(20 * time.Second)
+		mu.Lock()
+		if kinds[wire.ControlUndrain] != told {
+			t.Errorf("told %d times more although it stops", kinds[wire.ControlUndrain]-told)
+		}
+	})
 }

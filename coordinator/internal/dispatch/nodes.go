@@ -22,6 +22,7 @@ func (l *Leader) seeNode(name job.Node) {
 	}
 	s.gone = false
 	l.tellNode(&n, nil)
+	l.remind(s, &n)
 	for a, live := range l.parts.Nodes.LiveOn(name) {
 		l.advance(a, name, live.Stage, live.Handoff)
 	}

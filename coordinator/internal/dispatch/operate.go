@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/fault"
@@ -81,6 +83,21 @@ func (l *Leader) mark(ctx context.Context, name job.Node, q *wire.DrainRequest) 
 		l.sendControl(&wire.Control{Node: name, Kind: wire.ControlDrain, Reason: "asked for by an operator"})
 	}
 	return nil
+}
+
+// remind ends the drain of workers that missed the order, which is sent at most once. Those that stop are let be.
+func (l *Leader) remind(s *nodeState, n *rack.Node) {
+	now := time.Now()
+	if l.parts.Store.Mark(n.Node).Draining || now.Sub(s.remindedAt) < l.cfg.Heartbeat {
+		return
+	}
+	for _, p := range n.Processes {
+		if p.Beat.State == wire.StateDraining && !strings.HasPrefix(p.Beat.Reason, wire.ReasonStopping) {
+			s.remindedAt = now
+			l.sendControl(&wire.Control{Node: n.Node, Kind: wire.ControlUndrain})
+			return
+		}
+	}
 }
 
 // SetIntake pauses or resumes intake of the whole rack.

@@ -46,6 +46,7 @@ func (l *Leader) track(r *job.Record, partition int) *track {
 		l.tracks[a] = t
 	}
 	t.running, t.endedAt, t.device = true, time.Time{}, p.Device
+	t.missing, t.rebooted = 0, false
 	return t
 }
 
@@ -142,6 +143,8 @@ type nodeState struct {
 	boot      string
 	// gone tells that the scheduler was told so.
 	gone bool
+	// remindedAt is when it was last told again that its drain has ended.
+	remindedAt time.Time
 }
 
 func (l *Leader) node(name job.Node) *nodeState {

@@ -203,7 +203,7 @@ func (h *Host) describe(c *service.Control, complete func(*wire.Beat)) func() wi
 		var b wire.Beat
 		b.State, b.Reason = h.State()
 		if level, why := c.Level(); level > 0 {
-			b.State, b.Reason = wire.StateDraining, "stopping: "+why
+			b.State, b.Reason = wire.StateDraining, wire.ReasonStopping+why
 		}
 		b.Running = h.Board.Running()
 		b.AckWaitMS = max(10, min(h.Config.AckWait.Milliseconds(), wire.AckWaitMSMax))
