@@ -1,4 +1,4 @@
-//go:build long || bench
+//go:build long
 
 package e2e_test
 

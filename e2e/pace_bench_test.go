@@ -1,4 +1,4 @@
-//go:build bench
+//go:build long && bench
 
 package e2e_test
 
