@@ -64,7 +64,7 @@ check: ## linters and house style
 	@unformatted=$$(gofmt -s -l $$(go list -m -f '{{.Dir}}')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt -s is needed on:"; echo "$$unformatted"; exit 1; fi
 	go vet $(PACKAGES)
-	go vet -tags 'long huge' $(PACKAGES)
+	go vet -tags 'long huge bench' $(PACKAGES)
 	go vet -tags 'toy long' $(PACKAGES)
 	cd tools && go run ./tidy
 	cd tools && go tool staticcheck $(PACKAGES)
@@ -79,13 +79,12 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	done
 
 .PHONY: bench
-bench: build ## measure synthesis and proving (the recipes of docs/bench)
+bench: build bench-rack ## measure synthesis, proving and the rack (the recipes of docs/bench)
 	./docs/bench/run.sh bin/proofrack $(SCRATCH)/bench
 
-.PHONY: plan-history
-plan-history: build ## plan the published history of a one-box prover, into docs/bench
-	./bin/proofrack plan history > bin/plan-history.md
-	mv bin/plan-history.md docs/bench/plan-history.md
+.PHONY: bench-rack
+bench-rack: servers ## measure the rack with real servers and programs (as root, eight minutes on a quiet machine)
+	./docs/bench/rack.sh $(SCRATCH)/bench-rack
 
 .PHONY: bench-go
 bench-go: ## run every Go benchmark once
