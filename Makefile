@@ -86,6 +86,11 @@ bench: build bench-rack ## measure synthesis, proving and the rack (the recipes 
 bench-rack: servers ## measure the rack with real servers and programs (as root, eight minutes on a quiet machine)
 	./docs/bench/rack.sh $(SCRATCH)/bench-rack
 
+.PHONY: plan-history
+plan-history: build ## plan the published history of a one-box prover, into docs/bench
+	./bin/proofrack plan history > bin/plan-history.md
+	mv bin/plan-history.md docs/bench/plan-history.md
+
 .PHONY: bench-go
 bench-go: ## run every Go benchmark once
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x $(PACKAGES)
