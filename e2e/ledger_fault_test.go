@@ -141,8 +141,8 @@ func (r *rack) savedKeys() (restore func()) {
 	}
 }
 
-// B72: Redis is frozen while jobs start and end. What is booked goes on and ends, nothing new starts, and afterwards the
-// ledger is what is true.
+// B72: Redis is frozen while jobs start and end. What is booked goes on and ends, nothing new starts, and afterwards
+// the ledger is what is true.
 func TestB72RedisIsFrozenWhileJobsRun(t *testing.T) {
 	t.Parallel()
 	r, running := pausedInProof(t)

@@ -2,12 +2,14 @@ package e2e_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -102,15 +104,26 @@ func (p *process) killed() {
 	}
 }
 
+// lastPort is the port that was given out last. Ports are below those that the system gives to connections, and no two
+// tests get the same one: a server that is away for a while must find its own free when it comes back.
+var lastPort atomic.Int32 //nolint:gochecknoglobals // one sequence for all tests
+
+// Ports that tests take.
+const portMin, portCount = 12000, 18000
+
 // freePort is a loopback address that nobody listens on now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	lastPort.CompareAndSwap(0, 1+rand.Int32N(portCount))
+	for range portCount {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(portMin+int(lastPort.Add(1)%portCount)))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // natsServer is a NATS server process.

@@ -24,8 +24,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// timeScale divides the start values of design section 4. A heartbeat that is a second late on a crowded machine must not
-// cost an attempt.
+// timeScale divides the start values of design section 4. A heartbeat that is a second late on a crowded machine must
+// not cost an attempt.
 const timeScale = 5
 
 // Timers of all tests, and how long a test waits for what should take about a lease. Sweeps are more frequent, since

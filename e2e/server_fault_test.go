@@ -57,13 +57,19 @@ func TestB62NATSIsKilledAndComesBack(t *testing.T) {
 	r.checkQuiet()
 }
 
-// deleteConsumers deletes the consumers of all work queues, as by hand.
-func (r *rack) deleteConsumers() {
+// raw is a plain connection to the server, as an operator's tool has it.
+func (r *rack) raw() *nats.Conn {
 	r.t.Helper()
 	conn, err := nats.Connect(r.nats.url())
 	r.check(err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
+	r.t.Cleanup(conn.Close)
+	return conn
+}
+
+// deleteConsumers deletes the consumers of all work queues, as by hand.
+func (r *rack) deleteConsumers() {
+	r.t.Helper()
+	js, err := jetstream.New(r.raw())
 	r.check(err)
 	count := 0
 	for _, name := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {

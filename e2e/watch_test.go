@@ -108,8 +108,8 @@ func (w *watch) saw(record *job.Record) {
 	}
 }
 
-// kept tells what is wrong with a record, now that its job has ended: a finished partition that was begun again, or whose
-// proof changed (invariant 6), and tasks of attempts that never were (invariant 5).
+// kept tells what is wrong with a record, now that its job has ended: a finished partition that was begun again, or
+// whose proof changed (invariant 6), and tasks of attempts that never were (invariant 5).
 func (w *watch) kept(record *job.Record) (wrong []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,8 @@ func (w *watch) kept(record *job.Record) (wrong []string) {
 		case !bytes.Equal(f.proof, p.Proof):
 			wrong = append(wrong, fmt.Sprintf("partition %d has another proof than when it was finished", i))
 		case f.attempts != len(p.Attempts):
-			wrong = append(wrong, fmt.Sprintf("partition %d was finished after %d attempts and has %+v", i, f.attempts, p.Attempts))
+			wrong = append(wrong, fmt.Sprintf("partition %d was finished after %d attempts and has %+v", i, f.attempts,
+				p.Attempts))
 		}
 	}
 	for a := range w.tasks {

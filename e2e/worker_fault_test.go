@@ -1,11 +1,8 @@
 package e2e_test
 
 import (
-	"math/rand/v2"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/proofrack/proofrack/shared/job"
 )
@@ -172,67 +169,6 @@ func TestB34FrozenWorkerWakesUp(t *testing.T) {
 	}
 }
 
-// B55: from the kill of a worker to the next start of its work it takes one lease and a little.
-func TestB55KilledWorkersWorkIsSoonTaken(t *testing.T) {
-	t.Parallel()
-	r := newRack(t)
-	r.startCoordinator()
-	n1 := r.addNode("n1")
-	n1.startSynth()
-	n1.startGPU(r.hooked("pause@gpu.mid-proof")...)
-	r.ready()
-	j := r.submit(1)
-	r.reached("gpu.mid-proof#1")
-	n2 := r.addNode("n2")
-	n2.startSynth()
-	n2.startGPU()
-	r.ready()
-	n1.gpu.kill()
-	killed := time.Now()
-	until(t, "another attempt begins", func() bool { return len(r.record(j).Partitions[0].Attempts) == 2 })
-	if took := time.Since(killed); took > 2*lease {
-		t.Errorf("it took %s, the lease is %s", took, lease)
-	}
-	n1.startGPU()
-	r.waitDone()
-	r.checkQuiet()
-}
-
-// B32: a busy worker is killed and started again at once, fifteen times at random moments.
-func TestB32WorkerIsKilledAndRestartedAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	r := full(t, "n1", "n2")
-	for i := range uint64(20) {
-		r.submit(2*i, 2*i+1)
-	}
-	random := rand.New(rand.NewPCG(32, 0))
-	for range 15 {
-		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
-		n := r.nodes[random.IntN(2)]
-		if random.IntN(2) == 0 {
-			n.synth.kill()
-			n.startSynth("synth.slots=1")
-		} else {
-			n.gpu.kill()
-			n.startGPU()
-		}
-	}
-	r.waitDone()
-	until(t, "each worker is listed once", func() bool {
-		v := r.view()
-		if v == nil || len(v.Nodes) != 2 {
-			return false
-		}
-		for _, n := range v.Nodes {
-			if len(n.Processes) != 2 || !n.Ready {
-				return false
-			}
-		}
-		return true
-	})
-	r.checkQuiet()
-}
-
 // B84: both workers are killed by turns in mid-work; nothing piles up in the spill folder.
 func TestB84KilledByTurnsNothingPilesUp(t *testing.T) {
 	t.Parallel()
@@ -259,41 +195,5 @@ func TestB84KilledByTurnsNothingPilesUp(t *testing.T) {
 			t.Errorf("%d segments after %d kills", files, i+1)
 		}
 	}
-	r.checkQuiet()
-}
-
-// B45: a job that kills its worker each time ends as a dead letter that says how often; other jobs are done.
-func TestB45PoisonJobEndsAsADeadLetter(t *testing.T) {
-	t.Parallel()
-	r := newRack(t)
-	r.startCoordinator("attempts.lost_max=3")
-	n := r.addNode("n1")
-	n.startGPU()
-	n.startSynth(r.hooked("kill@synth.mid-write")...)
-	r.ready()
-	poison := r.submit(1)
-	deaths := 0
-	until(t, "the poison job ends", func() bool {
-		select {
-		case <-n.synth.done:
-			n.synth.killed()
-			deaths++
-			r.hooks = t.TempDir() // hooks fire once for each folder
-			n.startSynth(r.hooked("kill@synth.mid-write")...)
-		default:
-		}
-		return r.record(poison).State.Ended()
-	})
-	record := r.record(poison)
-	if record.State != job.Failed || record.Fault == nil || !strings.Contains(record.Fault.Message, "3 times") ||
-		record.Partitions[0].LostCount != 3 || deaths > 6 {
-		t.Errorf("after %d deaths the poison job is %s: %+v", deaths, record.State, record.Fault)
-	}
-	n.synth.kill()
-	n.startSynth()
-	for i := range uint64(5) {
-		r.submit(10 + i)
-	}
-	r.waitDone(r.jobs[1:]...)
 	r.checkQuiet()
 }
