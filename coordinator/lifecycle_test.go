@@ -433,7 +433,18 @@ func TestB57AReplayIsNoDuplicate(t *testing.T) {
 	if failed.VerifiedCount() != 1 {
 		t.Fatalf("%d partitions verified", failed.VerifiedCount())
 	}
+	raw := bus.Message{
+		Subject: wire.DLQSubject(wire.DLQMessages), ID: "raw", Data: []byte("no task at all"),
+		Header: map[string]string{wire.HeaderDeadSubject: "c2.synth.n1", wire.HeaderDeadReason: "bad input"},
+	}
+	if _, err := w.bus.Publish(t.Context(), raw); err != nil {
+		t.Fatal(err)
+	}
 	list, err := ask[wire.DLQReply](w, wire.AdminSubject(wire.AdminDLQ), &wire.DLQRequest{})
+	if err == nil && (len(list.Messages) != 1 || list.Messages[0].Subject != "c2.synth.n1" ||
+		list.Messages[0].Reason != "bad input" || string(list.Messages[0].Start) != "no task at all") {
+		t.Errorf("messages that are no tasks: %+v", list.Messages)
+	}
 	if err != nil || len(list.Letters) != 1 || list.Letters[0].Job != id {
 		t.Fatalf("dead letters: %v, %+v", err, list)
 	}

@@ -192,7 +192,7 @@ func (c *coordinator) lead(ctx context.Context, reign lead.Reign) error {
 	if err != nil {
 		return err
 	}
-	leading := &api.Leading{Store: c.store, Leader: leader, Instance: c.instance}
+	leading := &api.Leading{Store: c.store, Leader: leader, Instance: c.instance, Bus: c.bus}
 	stop, err := c.bus.Serve(leading.Service())
 	if err != nil {
 		return fmt.Errorf("serve the leader's requests: %w", err)

@@ -238,9 +238,6 @@ func (l *loop) checkTarget(task Task) error {
 // rawBytesMax bounds what is kept of a message that is no task.
 const rawBytesMax = 64 << 10
 
-// rawKind is the kind, of dead letters, for messages that are no tasks.
-const rawKind = "message"
-
 // refuse ends a message that cannot be worked on: once, for good, with its bytes kept for people (B01).
 func (l *loop) refuse(d bus.Delivery, err error) {
 	m := d.Message()
@@ -249,8 +246,10 @@ func (l *loop) refuse(d bus.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(l.Outbox.life, tryMax)
 	defer cancel()
 	letter := bus.Message{
-		Subject: wire.DLQSubject(rawKind), ID: m.ID, Data: m.Data[:min(len(m.Data), rawBytesMax)],
-		Header: map[string]string{"Subject": m.Subject, "Reason": fault.ReportOf("fetch", err).Message},
+		Subject: wire.DLQSubject(wire.DLQMessages), ID: m.ID, Data: m.Data[:min(len(m.Data), rawBytesMax)],
+		Header: map[string]string{
+			wire.HeaderDeadSubject: m.Subject, wire.HeaderDeadReason: fault.ReportOf("fetch", err).Message,
+		},
 	}
 	if _, err := l.Bus.Publish(ctx, letter); err != nil {
 		l.Log.Warn().Err(err).Msg("dead letter was not stored")

@@ -202,7 +202,26 @@ func (d *DeadLetter) Check() error {
 type DLQReply struct {
 	Reply
 	Letters []DeadLetter `json:"letters"`
+	// Messages are those that workers could not read, the newest last, when a list was asked for.
+	Messages []DeadMessage `json:"messages,omitempty"`
 }
+
+// DeadMessage is a message that was no task: somebody put it straight on a queue.
+type DeadMessage struct {
+	At time.Time `json:"at"`
+	// Subject is the queue that it came by, Reason why it was refused.
+	Subject string `json:"subject"`
+	Reason  string `json:"reason"`
+	// Bytes is what is kept of it, Start its beginning.
+	Bytes int    `json:"bytes"`
+	Start []byte `json:"start,omitempty"`
+}
+
+// Headers of a dead message.
+const (
+	HeaderDeadSubject = "Subject"
+	HeaderDeadReason  = "Reason"
+)
 
 // AuditRequest asks for audit records, oldest first.
 type AuditRequest struct {

@@ -83,6 +83,9 @@ func EventSubject(t job.Tenant, id job.ID, what string) string {
 	return "c2.event." + string(t) + "." + string(id) + "." + what
 }
 
+// DLQMessages is the kind, of dead letters, for messages that are no tasks.
+const DLQMessages = "message"
+
 // DLQSubject is where dead letters of a kind are published.
 func DLQSubject(kind string) string { return "c2.dlq." + kind }
 

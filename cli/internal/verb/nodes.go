@@ -31,12 +31,27 @@ func (r *nodesResult) human(w io.Writer) {
 	if r.Paused {
 		row(w, "intake", "paused")
 	}
-	row(w, "waiting", "%d partitions", r.Waiting)
+	row(w, "work", "%s", r.work())
+	if len(r.Nodes) == 0 {
+		row(w, "nodes", "none has joined yet")
+	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	defer table.Flush()
 	for i := range r.Nodes {
 		printNode(table, &r.Nodes[i])
 	}
+}
+
+// work says what waits and runs. Nothing to do is no fault (B103).
+func (r *nodesResult) work() string {
+	running := 0
+	for i := range r.Nodes {
+		running += r.Nodes[i].Running
+	}
+	if r.Waiting == 0 && running == 0 {
+		return "idle: no partition waits or runs"
+	}
+	return fmt.Sprintf("%s partitions wait, %d run", countText(r.Waiting), running)
 }
 
 func printNode(w io.Writer, n *wire.NodeView) {
@@ -89,7 +104,7 @@ func (a *app) nodesCommand() *cobra.Command {
 		Use:   "nodes",
 		Short: "show the rack; fails until it is ready",
 		Args:  noArgs,
-		RunE: a.asked(&flags, func(c *cobra.Command, _ []string, r *rack) error {
+		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 			var reply wire.NodesReply
 			if err := r.admin(c.Context(), wire.AdminNodes, &wire.Empty{}, &reply); err != nil {
 				return err
@@ -126,7 +141,7 @@ func (a *app) drainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drain NODE | drain --all",
 		Short: "give a node, or the whole rack, no new work, and let what runs end",
-		RunE: a.asked(&flags, func(c *cobra.Command, args []string, r *rack) error {
+		RunE: a.ordered(&flags, func(c *cobra.Command, args []string, r *rack) error {
 			switch {
 			case all == (len(args) == 1) || len(args) > 1:
 				return fail(usage, helpHint(c), "name one node, or --all for the whole rack")
@@ -182,7 +197,7 @@ func (a *app) intakeCommand() *cobra.Command {
 			Use:   name,
 			Short: short,
 			Args:  noArgs,
-			RunE: a.asked(&flags, func(c *cobra.Command, _ []string, r *rack) error {
+			RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 				request := &wire.IntakeRequest{Pause: pause, Reason: why}
 				if err := r.admin(c.Context(), wire.AdminIntake, request, &wire.Reply{}); err != nil {
 					return err
@@ -204,7 +219,7 @@ func (a *app) intakeCommand() *cobra.Command {
 type lettersResult struct{ *wire.DLQReply }
 
 func (r *lettersResult) human(w io.Writer) {
-	if len(r.Letters) == 0 {
+	if len(r.Letters)+len(r.Messages) == 0 {
 		fmt.Fprintln(w, "no dead letters")
 		return
 	}
@@ -215,6 +230,11 @@ func (r *lettersResult) human(w io.Writer) {
 			(&jobResult{Record: l.Record}).human(w)
 		}
 	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		row(w, "message", "%s on %s, %s ago: %s; it begins %q", byteText(int64(m.Bytes)), oneLine(m.Subject), ago(m.At),
+			oneLine(m.Reason), m.Start)
+	}
 }
 
 func (a *app) dlqCommand() *cobra.Command {
@@ -224,7 +244,7 @@ func (a *app) dlqCommand() *cobra.Command {
 			Use:   name,
 			Short: short,
 			Args:  noArgs,
-			RunE: a.asked(&flags, func(c *cobra.Command, args []string, r *rack) error {
+			RunE: a.ordered(&flags, func(c *cobra.Command, args []string, r *rack) error {
 				request := &wire.DLQRequest{Replay: replay}
 				if needsJob {
 					id, err := jobArg(args)
@@ -258,6 +278,9 @@ type ledgerResult struct{ *wire.LedgerReply }
 func (r *ledgerResult) human(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	defer table.Flush()
+	if len(r.Nodes) == 0 {
+		fmt.Fprintln(w, "no node has a book yet")
+	}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		note := ""
@@ -286,7 +309,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 		Use:   "ledger",
 		Short: "show who holds which bytes of every node",
 		Args:  noArgs,
-		RunE: a.asked(&flags, func(c *cobra.Command, _ []string, r *rack) error {
+		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 			var reply wire.LedgerReply
 			if err := r.admin(c.Context(), wire.AdminLedger, &wire.Empty{}, &reply); err != nil {
 				return err
@@ -321,6 +344,9 @@ func (r *auditResult) human(w io.Writer) {
 			rec.EndedAt.Local().Format(time.DateTime),
 		)
 	}
+	if r.More {
+		row(w, "", "further records: --after %s", r.Records[len(r.Records)-1].Job)
+	}
 }
 
 func (a *app) auditCommand() *cobra.Command {
@@ -332,7 +358,7 @@ func (a *app) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "export what is kept of every proof: input, parameters, node, device, build, attempts",
 		Args:  noArgs,
-		RunE: a.asked(&flags, func(c *cobra.Command, _ []string, r *rack) error {
+		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 			request.After = job.ID(after)
 			if since > 0 {
 				at := time.Now().Add(-since)

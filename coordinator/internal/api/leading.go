@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/proofrack/proofrack/coordinator/internal/dispatch"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
@@ -16,6 +17,7 @@ type Leading struct {
 	Store    *store.Store
 	Leader   *dispatch.Leader
 	Instance string
+	Bus      bus.Bus
 }
 
 // Service gives the endpoints.
@@ -102,7 +104,9 @@ func (l *Leading) dlq(ctx context.Context, _ string, q *wire.DLQRequest) (*wire.
 			}
 			reply.Letters = append(reply.Letters, letter)
 		}
-		return reply, nil
+		var err error
+		reply.Messages, err = l.deadMessages(ctx)
+		return reply, err
 	}
 	j, ok := l.Store.Get(q.Job)
 	if !ok {
@@ -125,6 +129,37 @@ func (l *Leading) dlq(ctx context.Context, _ string, q *wire.DLQRequest) (*wire.
 	letter.Record = j.Record
 	reply.Letters = append(reply.Letters, letter)
 	return reply, nil
+}
+
+// Bounds of a list of messages that were no tasks.
+const (
+	deadMessagesMax  = 100  // the newest
+	deadMessagesLook = 2000 // stored ones looked at
+	deadStartBytes   = 128
+)
+
+// deadMessages are the messages that workers could not read, the newest last.
+func (l *Leading) deadMessages(ctx context.Context) (list []wire.DeadMessage, err error) {
+	log, err := l.Bus.Log(ctx, wire.StreamDLQ)
+	if err != nil {
+		return nil, fmt.Errorf("open dead letters: %w", err)
+	}
+	from := uint64(1)
+	for range deadMessagesLook {
+		m, err := log.Next(ctx, wire.DLQSubject(wire.DLQMessages), from)
+		if fault.KindOf(err) == fault.NotFound {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read dead letters: %w", err)
+		}
+		from = m.Sequence + 1
+		list = append(list, wire.DeadMessage{
+			At: m.At, Subject: m.Header[wire.HeaderDeadSubject], Reason: m.Header[wire.HeaderDeadReason], Bytes: len(m.Data),
+			Start: m.Data[:min(len(m.Data), deadStartBytes)],
+		})
+	}
+	return list[max(0, len(list)-deadMessagesMax):], nil
 }
 
 func letterOf(r *job.Record) wire.DeadLetter {
