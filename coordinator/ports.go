@@ -64,8 +64,8 @@ func (g *gate) Fits(circuitID string) error {
 	return core.Fits(circuitID)
 }
 
-// Verifiable tells whether a job of the circuit can ever end: without the verifying key, devices would prove what nobody
-// can accept.
+// Verifiable tells whether a job of the circuit can ever end: without the verifying key, devices would prove what
+// nobody can accept.
 func (g *gate) Verifiable(ctx context.Context, circuitID string) error {
 	return g.c.verifier.Ready(ctx, circuitID)
 }

@@ -215,8 +215,8 @@ func TestWhatADrainingNodeHasNotBegunGoesBack(t *testing.T) {
 	}
 }
 
-// The order that ends a drain is sent at most once, and the node was cut off: it is told again when it says that it still
-// drains, and only then.
+// The order that ends a drain is sent at most once, and the node was cut off: it is told again when it says that it
+// still drains, and only then.
 func TestANodeThatMissedTheEndOfItsDrainIsToldAgain(t *testing.T) {
 	t.Parallel()
 	leading(t, func(r *reign) {

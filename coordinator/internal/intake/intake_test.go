@@ -325,8 +325,8 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 	}
 }
 
-// The answer to the write of the record is lost, as when NATS restarts: the job may be there. Without its slices it would
-// fail, and the client that submits again under its key would be given that job.
+// The answer to the write of the record is lost, as when NATS restarts: the job may be there. Without its slices it
+// would fail, and the client that submits again under its key would be given that job.
 func TestSlicesStayWhenTheRecordMayBeThere(t *testing.T) {
 	t.Parallel()
 	in, s := newIntake(t, nil)

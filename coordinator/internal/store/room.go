@@ -59,7 +59,8 @@ func (s *Store) Room() error {
 		return nil
 	}
 	return fault.WithHint(
-		fault.New(fault.Exhausted, "jobs that have not ended need all the room for records, half of %d bytes", s.cfg.BytesMax),
+		fault.New(fault.Exhausted, "jobs that have not ended need all the room for records, half of %d bytes",
+			s.cfg.BytesMax),
 		"submit again when some have ended, or ask the operator for more job_bytes")
 }
 
