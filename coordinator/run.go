@@ -22,6 +22,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -171,6 +172,11 @@ func (c *coordinator) prepare(ctx context.Context) (err error) {
 	if c.verifier, err = assemble.New(c.config.assemble(), c.store); err != nil {
 		return err
 	}
+	var circuits []string
+	for _, known := range catalog.Circuits() {
+		circuits = append(circuits, known.ID())
+	}
+	c.health.Ready("parameters", func(ctx context.Context) error { return c.verifier.AnyReady(ctx, circuits) })
 	kv, err := c.bus.KV(ctx, wire.BucketLead)
 	if err != nil {
 		return fmt.Errorf("open bucket %s: %w", wire.BucketLead, err)

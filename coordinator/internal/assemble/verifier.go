@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 
@@ -160,6 +161,24 @@ func (v *Verifier) keep(id job.ID, inputs [][]fr.Element) {
 func (v *Verifier) Ready(ctx context.Context, circuitID string) error {
 	_, err := v.key(ctx, circuitID)
 	return err
+}
+
+// AnyReady is nil when proofs of at least one of the circuits can be verified.
+func (v *Verifier) AnyReady(ctx context.Context, circuitIDs []string) error {
+	var first error
+	for _, id := range circuitIDs {
+		err := v.Ready(ctx, id)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // one that is there and wrong says more than those that are not there
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return fmt.Errorf("no verifying key of any circuit in %s: %w", v.cfg.ParamsDir, first)
 }
 
 // key opens a key once; a failure is tried again by the next caller, since the file may come.
