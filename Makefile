@@ -11,9 +11,6 @@ PACKAGES = $(addsuffix /...,$(MODULES))
 # Packages with tests on the toy circuit, which production builds cannot reach.
 TOY = github.com/proofrack/proofrack/shared/proof/catalog github.com/proofrack/proofrack/worker-gpu/...
 
-# The end-to-end tests of make test; test-long runs all of them, the faults too.
-E2E_SOON = ^(TestJobGoesItsWholePath|TestRollingRestart.*|TestTwentyJobsOverTwoNodes|TestTwoSubmitsWithOneKeyAtOnce|TestEngineIsKilledInMidProof)$$
-
 # NVIDIA's header, compiled where there is a C compiler, marks old calls as deprecated.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
@@ -43,7 +40,7 @@ servers: ## see to it that the servers which the tests start are installed
 .PHONY: test
 test: servers ## run every package's tests, with real NATS and Redis, and one real 2 KiB sector end to end
 	go test -timeout 20m $(filter-out %/e2e/...,$(PACKAGES))
-	go test -timeout 10m -parallel 2 -run '$(E2E_SOON)' github.com/proofrack/proofrack/e2e/...
+	go test -timeout 20m -parallel 3 github.com/proofrack/proofrack/e2e/...
 	go test -timeout 10m -tags toy $(TOY)
 
 .PHONY: sim
