@@ -17,7 +17,7 @@
 // stream has it, so the next process sends it when this one ends first.
 //
 // A worker that dies at work leaves a mark ([Marks]): the second death at one attempt makes it lost. Deliveries are not
-// counted: messages also come again after restarts in good order, outages and lost acknowledgements, which cost nothing.
+// counted: messages also come again after restarts in good order, outages and lost acknowledgements.
 // What a dead worker left with its segment sealed goes on at once (Source.Left); its message joins when it comes again.
 //
 // [Judge] holds the one switch over fault.Kind that decides what becomes of an attempt. The package owns the truth

@@ -18,7 +18,8 @@ func TestB103NothingToDoIsNoFailure(t *testing.T) {
 		mention string
 	}{
 		"rack without nodes": {&nodesResult{&wire.NodesReply{Reason: "no node is ready"}}, "none has joined yet"},
-		"idle workers":       {&nodesResult{&wire.NodesReply{Ready: true, Nodes: []wire.NodeView{ready}}}, "idle: no partition"},
+		"idle workers": {&nodesResult{&wire.NodesReply{Ready: true, Nodes: []wire.NodeView{ready}}},
+			"idle: no partition"},
 		"no jobs":            {&jobsResult{&wire.JobsReply{}}, "no jobs"},
 		"cancelled jobs": {&jobsResult{&wire.JobsReply{Jobs: []wire.JobSummary{
 			{ID: "01890a5d-ac96-774b-bcce-b302099a8057", State: job.Cancelled, Partitions: 10},
@@ -52,7 +53,8 @@ func TestDeadMessagesAreListedHarmless(t *testing.T) {
 		At: time.Now(), Subject: "c2.synth.n1", Reason: "not a task\nsecond line", Bytes: 70_000, Start: []byte("\x1b[31m{}"),
 	}}}}).human(&text)
 	got := text.String()
-	if strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 1 || !strings.Contains(got, "68.36 KiB on c2.synth.n1") {
+	if strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "68.36 KiB on c2.synth.n1") {
 		t.Errorf("%q", got)
 	}
 }
