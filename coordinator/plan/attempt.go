@@ -98,7 +98,7 @@ func (s *simulation) feed(m *machine, d *device) {
 		return
 	}
 	a := d.hands[0]
-	d.proving = a
+	d.proving, d.provingAt = a, s.now
 	a.span.Proving = s.now
 	s.blame(d, a)
 	s.at(s.now+seconds(a.times.Seconds), func() { s.proved(m, d, a) })

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 )
@@ -261,6 +262,15 @@ func (t *tables) ours() {
 			got.ProofsPerHour, gib(got.ramOf().Booked), 100*got.DeviceIdle, got.Bottleneck)
 	}
 	line("one-box system, 12 workers, 2 feeders", theirs, oneBox(1, 12, 2, boxRAM, PermitDelivery))
+	for _, ahead := range []time.Duration{0, time.Minute} {
+		r := oneBox(1, 24, 2, boxRAM, "")
+		r.Policy = Policy{Name: PolicyRack, Warm: true, WorkAhead: Duration(ahead)}
+		name := "full-width vectors under our scheduler, default look-ahead of 15 s"
+		if ahead > 0 {
+			name = "the same, look-ahead of a minute"
+		}
+		line(name, theirs, r)
+	}
 	line("ours, card as in the one-box system (3.75 s)", own, ourBox(1, 96, boxRAM, "rtx-5070-ti-3.75s"))
 	line("ours, card at 1.8 s", own, ourBox(1, 96, boxRAM, "rtx-5070-ti"))
 	line("ours, card at 0.95 s", own, ourBox(1, 96, boxRAM, "rtx-5070-ti-low"))
@@ -279,6 +289,24 @@ func (t *tables) rival() {
 		t.linef("| %d | %.0f / %.0f / %.0f | %.0f / %.0f / %.0f | %.0f / %.0f / %.0f |", jobs, a.Makespan, b.Makespan,
 			c.Makespan, a.ProofsPerHour, b.ProofsPerHour, c.ProofsPerHour, a.JobMedian, b.JobMedian, c.JobMedian)
 	}
+}
+
+// HistoryPictures are drawings for the record by file name, each a function that writes it.
+func HistoryPictures(ctx context.Context) (map[string]func(io.Writer) error, error) {
+	t := &tables{ctx: ctx}
+	theirs, own := t.open("one-box-32gib"), t.open("proofrack-card-32gib")
+	pictures := map[string]func(io.Writer) error{}
+	add := func(name, title string, p *Profile, r *Rack, jobs int) {
+		result := t.need(Simulate(ctx, p, r, porepJobs(jobs)))
+		pictures[name] = func(w io.Writer) error { return result.WriteSVG(w, title) }
+	}
+	add("plan-history-held.svg", "One-box system, 12 workers, 2 feeders, permit held until delivery, 5 proofs", theirs,
+		oneBox(1, 12, 2, boxRAM, PermitDelivery), 5)
+	add("plan-history-piled.svg", "One-box system, 12 workers, 2 feeders, permit given back after synthesis, 20 proofs",
+		theirs, oneBox(1, 12, 2, boxRAM, PermitSynthesis), 20)
+	add("plan-history-ours.svg", "Ours, 8 cores, 64 GiB, card assumed at 3.75 s, 5 proofs", own,
+		ourBox(1, 8, 64*bytesize.GiB, "rtx-5070-ti-3.75s"), 5)
+	return pictures, t.err
 }
 
 func percent(v float64) string { return strings.Replace(fmt.Sprintf("%+.1f %%", 100*v), "-", "−", 1) }

@@ -28,7 +28,7 @@ func golden(t *testing.T, path string, got []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what is made now (−file +now); make it anew with -rewrite:\n%s", path, diff)
+		t.Errorf("%s is not what is made now (−file +now); \"make plan-history\" makes it anew:\n%s", path, diff)
 	}
 }
 
@@ -40,6 +40,17 @@ func TestHistoryRecordIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "../../docs/bench/plan-history.md", got.Bytes())
+	pictures, err := HistoryPictures(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range pictures {
+		got.Reset()
+		if err := write(&got); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "../../docs/bench/"+name, got.Bytes())
+	}
 }
 
 // Each published row is met within 15 %, or has a cause; a cause without a deviation is stale.

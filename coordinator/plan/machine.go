@@ -87,6 +87,8 @@ type device struct {
 	proving *attempt
 	busy    time.Duration
 	count   int
+	// provingAt is since when it proves what it proves.
+	provingAt time.Duration
 	// idleAt is since when it has nothing to prove.
 	idleAt time.Duration
 }

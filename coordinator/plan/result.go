@@ -107,6 +107,7 @@ func (s *simulation) result() *Result {
 	end := s.lastAt
 	if s.killed != nil {
 		end = s.now
+		s.cutOff(end)
 	}
 	jobs := len(s.latency)
 	length := max(0, end-max(0, s.firstAt)).Seconds()
@@ -135,7 +136,7 @@ func (s *simulation) result() *Result {
 		}
 		for _, d := range m.devices {
 			if d.proving != nil { // killed in mid-proof
-				d.busy += end - d.proving.span.Proving
+				d.busy += end - d.provingAt
 			} else {
 				s.idle[CauseNoWork] += max(0, end-d.idleAt)
 			}
@@ -156,6 +157,25 @@ func (s *simulation) result() *Result {
 	r.Bottleneck = bottleneck(r)
 	r.Cost = s.rack.costs(r)
 	return r
+}
+
+// cutOff adds the attempts that were under way when a box was killed, as far as they had come.
+func (s *simulation) cutOff(end time.Duration) {
+	var cut []Span
+	for _, is := range s.islands {
+		for _, a := range is.live {
+			at := &a.span
+			steps := []*time.Duration{&at.Started, &at.Sealed, &at.Taken, &at.Proving, &at.Proved, &at.Ended, &at.Gone}
+			for i := len(steps) - 1; i >= 0 && *steps[i] == 0; i-- {
+				*steps[i] = end
+			}
+			cut = append(cut, *at)
+		}
+	}
+	slices.SortFunc(cut, func(a, b Span) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Partition, b.Partition))
+	})
+	s.spans = append(s.spans, cut...)
 }
 
 // proofs counts the partitions that were proved.

@@ -209,7 +209,8 @@ type recordResult struct {
 func (r *recordResult) human(w io.Writer) { fmt.Fprint(w, r.Record) }
 
 func (a *app) planHistoryCommand() *cobra.Command {
-	return &cobra.Command{
+	var pictures string
+	c := &cobra.Command{
 		Use:   "history",
 		Short: "hold the planner against the published history of a one-box prover (Markdown)",
 		Args:  noArgs,
@@ -218,7 +219,20 @@ func (a *app) planHistoryCommand() *cobra.Command {
 			if err := plan.WriteHistory(c.Context(), &record); err != nil {
 				return err
 			}
+			if pictures != "" {
+				drawn, err := plan.HistoryPictures(c.Context())
+				if err != nil {
+					return err
+				}
+				for _, name := range sortedKeys(drawn) {
+					if err := a.writeOutput(filepath.Join(pictures, name), drawn[name]); err != nil {
+						return err
+					}
+				}
+			}
 			return a.emit(&recordResult{record.String()}, false)
 		},
 	}
+	c.Flags().StringVar(&pictures, "pictures", "", "also write its pictures into this folder")
+	return c
 }
