@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
@@ -119,9 +120,13 @@ func (s *Store) dropReplays(ctx context.Context, list []bus.ObjectInfo) (n int, 
 	return n, nil
 }
 
-// tooEarly tells operators what was removed before its time.
+// tooEarlyEvery is how often operators are told the same.
+const tooEarlyEvery = time.Hour
+
+// tooEarly tells operators what is removed before its time. It belongs to Sweep.
 func (s *Store) tooEarly(n int, what, key string) {
-	if n > 0 {
+	if n > 0 && time.Since(s.toldAt[what]) >= tooEarlyEvery {
+		s.toldAt[what] = time.Now()
 		s.log.Warn().Int("count", n).Str("what", what).Str("setting", "streams."+key).
 			Msg("removed before its time: the bucket has no more room")
 	}

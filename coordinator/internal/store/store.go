@@ -41,6 +41,7 @@ type Store struct {
 	looseKeys map[string]uint64
 	// auditFloor is the oldest audit record that the last sweep left, when it removed some for want of room.
 	auditFloor string
+	toldAt     map[string]time.Time // by what was removed too early
 }
 
 // Open follows the bucket of jobs and returns when all records are in memory. The buckets must have been set up.
@@ -56,7 +57,10 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", wire.BucketNodes, err)
 	}
-	s := &Store{cfg: cfg, bus: b, kv: kv, log: log, view: newView(), looseKeys: map[string]uint64{}}
+	s := &Store{
+		cfg: cfg, bus: b, kv: kv, log: log, view: newView(), looseKeys: map[string]uint64{},
+		toldAt: map[string]time.Time{},
+	}
 	s.flags.kv = nodes
 	for i := range s.updating {
 		s.updating[i] = make(chan struct{}, 1)
