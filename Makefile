@@ -85,7 +85,7 @@ bench-rack: servers ## measure the rack with real servers and programs (as root,
 
 .PHONY: plan-history
 plan-history: build ## plan the published history of a one-box prover, into docs/bench
-	./bin/proofrack plan history > bin/plan-history.md
+	./bin/proofrack plan history --pictures docs/bench > bin/plan-history.md
 	mv bin/plan-history.md docs/bench/plan-history.md
 
 .PHONY: bench-go
