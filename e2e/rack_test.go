@@ -16,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/client"
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
@@ -267,9 +268,15 @@ func (r *rack) submit(seeds ...uint64) *submitted {
 	number := uint64(len(r.jobs) + 1)
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	s, err := r.client.Submit(ctx, request(fmt.Sprintf("sector %d", number), number, seeds...))
-	r.check(err)
-	return r.accepted(s.Job, seeds...)
+	for {
+		s, err := r.client.Submit(ctx, request(fmt.Sprintf("sector %d", number), number, seeds...))
+		if fault.KindOf(err) == fault.Transient && ctx.Err() == nil {
+			time.Sleep(50 * time.Millisecond) // as the answer says: ask again
+			continue
+		}
+		r.check(err)
+		return r.accepted(s.Job, seeds...)
+	}
 }
 
 // accepted notes a toy job that was accepted.

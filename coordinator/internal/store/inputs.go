@@ -96,13 +96,21 @@ func (s *Store) Proof(ctx context.Context, r *job.Record) ([]byte, error) {
 func (s *Store) putObject(ctx context.Context, bucket, name string, data []byte) (job.Object, error) {
 	objects, err := s.bus.Objects(ctx, bucket)
 	if err != nil {
-		return job.Object{}, fmt.Errorf("open objects %s: %w", bucket, err)
+		return job.Object{}, unmade(fmt.Errorf("open objects %s: %w", bucket, err))
 	}
 	if _, err := objects.Put(ctx, name, bytes.NewReader(data), nil); err != nil {
-		return job.Object{}, fmt.Errorf("put object %s/%s: %w", bucket, name, err)
+		return job.Object{}, unmade(fmt.Errorf("put object %s/%s: %w", bucket, name, err))
 	}
 	sum := sha256.Sum256(data)
 	return job.Object{Name: name, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, nil
+}
+
+// unmade makes what a write says of a bucket that is not there transient: after all disks were lost, it is made again.
+func unmade(err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return fault.As(fault.Transient, err)
+	}
+	return err
 }
 
 func (s *Store) readObject(ctx context.Context, bucket string, o job.Object, bytesMax int64) (_ []byte, err error) {

@@ -518,3 +518,19 @@ func TestStoredInputsAreCheckedAgainstTheirDigest(t *testing.T) {
 		t.Errorf("no bytes: %v", err)
 	}
 }
+
+// All disks were lost, and buckets are not made again yet: what can't be stored is to be tried again, and not refused as
+// if the client had named something that does not exist.
+func TestWritesToALostBucketAreTransient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open()
+	r := record(t)
+	w.server.Wipe()
+	if _, err := s.PutInput(t.Context(), wire.SliceName(r.ID, 0), []byte{1}); fault.KindOf(err) != fault.Transient {
+		t.Errorf("a slice: %v", err)
+	}
+	if _, err := s.Create(t.Context(), r); fault.KindOf(err) != fault.Transient {
+		t.Errorf("a record: %v", err)
+	}
+}
