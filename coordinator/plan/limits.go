@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/proofrack/proofrack/shared/fault"
 )
@@ -27,6 +28,8 @@ const (
 	FeedersMax = 16
 	// SecondsMax bounds the time of a stage and the pause between two jobs.
 	SecondsMax = 1e6
+	// HorizonMax bounds simulated time: ten years.
+	HorizonMax = 87_660 * time.Hour
 	// MoneyMax bounds prices, WattsMax power.
 	MoneyMax = 1e9
 	WattsMax = 1e6

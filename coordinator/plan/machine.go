@@ -260,5 +260,7 @@ func (m *machine) sealedNow() []*attempt {
 	return done
 }
 
-// seconds is a duration of so many seconds, rounded up to a nanosecond.
-func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s * 1e9)) }
+// seconds is a duration of so many seconds, rounded up to a nanosecond; what lasts longer than a plan may ends beyond it.
+func seconds(s float64) time.Duration {
+	return time.Duration(math.Ceil(min(s, 2*HorizonMax.Seconds()) * 1e9))
+}

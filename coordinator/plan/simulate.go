@@ -23,6 +23,8 @@ type island struct {
 	unfinished int
 	waiting    int
 	ticking    bool
+	// quiet counts ticks since anything else happened.
+	quiet int
 }
 
 // simJob is a job in simulated time.
@@ -257,6 +259,10 @@ func (s *simulation) run(ctx context.Context) error {
 			return fmt.Errorf("plan: %w", ctx.Err())
 		}
 		next, _ := heap.Pop(&s.queue).(happening)
+		if next.at > HorizonMax {
+			return fault.WithHint(fault.New(fault.Invalid, "the plan would take more than ten years of simulated time"),
+				"plan fewer jobs, or look at the profile's times")
+		}
 		s.now = next.at
 		next.do()
 		if len(s.queue) == 0 || s.queue[0].at > s.now {
@@ -349,13 +355,19 @@ func cloneView(v *scheduler.JobView) scheduler.JobView {
 	return c
 }
 
-// tick wakes a scheduler every second while partitions wait, as its contract asks.
+// tickMost bounds the pause between two ticks.
+const tickMost = 10 * time.Minute
+
+// tick wakes a scheduler every second while partitions wait, as its contract asks; less often the longer nothing else
+// happens.
 func (s *simulation) tick(is *island) {
 	if is.ticking {
 		return
 	}
 	is.ticking = true
-	s.at(s.now+time.Second, func() {
+	pause := min(tickMost, time.Second<<min(is.quiet, 10))
+	is.quiet++
+	s.at(s.now+pause, func() {
 		is.ticking = false
 		if is.waiting > 0 {
 			s.tell(is, scheduler.Tick{})
@@ -366,6 +378,9 @@ func (s *simulation) tick(is *island) {
 
 // tell gives a scheduler an event and carries out what it decides, and what follows from that.
 func (s *simulation) tell(is *island, event scheduler.Event) {
+	if _, tick := event.(scheduler.Tick); !tick {
+		is.quiet = 0
+	}
 	is.events = append(is.events, event)
 	if len(is.events) > 1 {
 		return

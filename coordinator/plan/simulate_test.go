@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
 
@@ -319,6 +320,30 @@ func TestBoxesGetWholeSectors(t *testing.T) {
 	}
 	if result.JobLongest > 1.1*result.JobMedian {
 		t.Errorf("with a box to itself a job takes %v s, one takes %v", result.JobMedian, result.JobLongest)
+	}
+}
+
+// What takes longer than a plan may is refused, however long it is, and quickly.
+func TestEndlessPlanIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, cores := range []float64{1, CoresMax} {
+		p := &Profile{Name: "slow", Circuits: []Circuit{{
+			Name: "c", Partitions: 1024, Devices: []DeviceTimes{{Kind: "gpu", Seconds: SecondsMax}},
+			Synthesis: Synthesis{AtOnce: []int{1, 2}, Seconds: []float64{1, SecondsMax}, Cores: cores},
+		}}}
+		r := &Rack{Policy: Policy{Name: PolicyBox}, Nodes: []NodeKind{{
+			Name: "n", Count: 1, Cores: 1, RAM: bytesize.GiB, SynthSlots: SlotsMax,
+			Devices: []DeviceKind{{Kind: "gpu", Count: 1}},
+		}}}
+		r.fill()
+		if err := errors.Join(p.Validate(), r.Validate()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err := Simulate(t.Context(), p, r, &Load{Jobs: []JobKind{{Circuit: "c", Count: 1}}})
+		if fault.KindOf(err) != fault.Invalid || time.Since(start) > 5*time.Second {
+			t.Errorf("gives %v after %s", err, time.Since(start))
+		}
 	}
 }
 
