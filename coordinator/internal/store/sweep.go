@@ -190,7 +190,8 @@ func (s *Store) sweepObjects(
 	if err != nil {
 		return 0, fmt.Errorf("list objects %s: %w", bucket, err)
 	}
-	if _, err := objects.Sweep(ctx, now.Add(-age)); err != nil {
+	// The pieces of an upload that nobody goes on with go sooner than whole uploads (B67).
+	if _, err := objects.Sweep(ctx, now.Add(-min(age, s.cfg.OrphanAge))); err != nil {
 		return 0, fmt.Errorf("sweep interrupted uploads of %s: %w", bucket, err)
 	}
 	for _, o := range list {
