@@ -20,7 +20,7 @@ func TestB103NothingToDoIsNoFailure(t *testing.T) {
 		"rack without nodes": {&nodesResult{&wire.NodesReply{Reason: "no node is ready"}}, "none has joined yet"},
 		"idle workers": {&nodesResult{&wire.NodesReply{Ready: true, Nodes: []wire.NodeView{ready}}},
 			"idle: no partition"},
-		"no jobs":            {&jobsResult{&wire.JobsReply{}}, "no jobs"},
+		"no jobs": {&jobsResult{&wire.JobsReply{}}, "no jobs"},
 		"cancelled jobs": {&jobsResult{&wire.JobsReply{Jobs: []wire.JobSummary{
 			{ID: "01890a5d-ac96-774b-bcce-b302099a8057", State: job.Cancelled, Partitions: 10},
 		}}}, "cancelled"},

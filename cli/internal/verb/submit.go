@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -139,6 +140,11 @@ func (a *app) await(ctx context.Context, r *rack, id job.ID, limit time.Duration
 	}
 	watch := a.startWatch()
 	defer watch.stop()
+	watch.why = func() (*wire.WhyReply, error) {
+		asking, cancel := context.WithTimeout(waiting, whyTimeout)
+		defer cancel()
+		return r.client.Why(asking, id)
+	}
 	record, err := r.client.Wait(waiting, id, watch.see)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && limit > 0:
@@ -257,12 +263,21 @@ func (a *app) fetchResult(c *cobra.Command, r *rack, args []string, flags *resul
 	return a.deliver(c.Context(), r, ended, ended, flags.out)
 }
 
-// watcher shows a job's progress on standard error.
+// watcher shows a job's progress on standard error, and while some of it waits, for what.
 type watcher struct {
-	a     *app
-	meter *meter
-	last  string
+	a       *app
+	meter   *meter
+	last    string
+	why     func() (*wire.WhyReply, error)
+	askedAt time.Time
+	reason  string
 }
+
+// Bounds of asking why a job waits, beside asking how far it is.
+const (
+	whyTimeout = 2 * time.Second
+	whyPause   = 5 * time.Second
+)
 
 func (a *app) startWatch() *watcher { return &watcher{a: a, meter: a.startMeter("waiting")} }
 
@@ -271,6 +286,9 @@ func (w *watcher) stop() { w.meter.stop() }
 // see shows one status: on a terminal as a bar, otherwise as a line when something changed.
 func (w *watcher) see(status *wire.StatusReply) {
 	text, done, total := describeProgress(status)
+	if reason := w.waitsFor(status.Record); reason != "" {
+		text += "; " + reason
+	}
 	w.meter.say(text)
 	w.meter.set(done, total)
 	if w.meter.bar != nil || w.a.json || text == w.last {
@@ -278,6 +296,32 @@ func (w *watcher) see(status *wire.StatusReply) {
 	}
 	w.last = text
 	fmt.Fprintf(w.a.Err, "%s %s\n", time.Now().Format(time.TimeOnly), text)
+}
+
+// waitsFor says what a job's waiting partitions wait for. A rack that does not answer is no reason to stop watching.
+func (w *watcher) waitsFor(r *job.Record) string {
+	waits := slices.ContainsFunc(r.Partitions, func(p job.Partition) bool { return p.Stage == job.Waiting })
+	if r.State != job.Active || !waits {
+		w.reason, w.askedAt = "", time.Time{}
+		return ""
+	}
+	if time.Since(w.askedAt) < whyPause {
+		return w.reason
+	}
+	w.askedAt = time.Now()
+	reply, err := w.why()
+	if err != nil {
+		return w.reason
+	}
+	w.reason = ""
+	if more := len(reply.Reasons) - 1; more >= 0 {
+		first := &reply.Reasons[0]
+		w.reason = partitionsText(first.Partitions) + ": " + oneLine(first.Text)
+		if more > 0 {
+			w.reason += fmt.Sprintf(" (and %d more)", more)
+		}
+	}
+	return w.reason
 }
 
 // silentAfter is when a running partition counts as silent.
