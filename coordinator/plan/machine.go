@@ -260,7 +260,8 @@ func (m *machine) sealedNow() []*attempt {
 	return done
 }
 
-// seconds is a duration of so many seconds, rounded up to a nanosecond; what lasts longer than a plan may ends beyond it.
+// seconds is a duration of so many seconds, rounded up to a nanosecond; what lasts longer than a plan may ends beyond
+// it.
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(min(s, 2*HorizonMax.Seconds()) * 1e9))
 }
