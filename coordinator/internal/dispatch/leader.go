@@ -91,6 +91,8 @@ type jobState struct {
 	stages map[job.Attempt]stageSeen
 	// told are the ends that were published.
 	told job.State
+	// trouble is why the last result could not be settled, "" when it was.
+	trouble string
 }
 
 type stageSeen struct {

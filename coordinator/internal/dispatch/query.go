@@ -70,6 +70,10 @@ func merge(reasons []wire.Reason) []wire.Reason {
 // reasonsBeyond says what a job waits for that the scheduler does not know.
 func (l *Leader) reasonsBeyond(r *job.Record) []wire.Reason {
 	var out []wire.Reason
+	s := l.job(r.ID)
+	if r.State == job.Active && s.trouble != "" {
+		out = append(out, wire.Reason{Text: "a result has come and cannot be taken yet: " + s.trouble})
+	}
 	switch {
 	case r.State == job.Cancelling:
 		for a, t := range l.tracks {
@@ -81,7 +85,7 @@ func (l *Leader) reasonsBeyond(r *job.Record) []wire.Reason {
 			}
 		}
 		slices.SortFunc(out, func(a, b wire.Reason) int { return strings.Compare(a.Text, b.Text) })
-	case r.State == job.Active && !l.job(r.ID).confirmed:
+	case r.State == job.Active && !s.confirmed:
 		out = append(out, wire.Reason{Text: "its key is being confirmed"})
 	case r.State == job.Active && r.VerifiedCount() == len(r.Partitions):
 		out = append(out, wire.Reason{Text: "all partitions are proved; the proof is being put together"})

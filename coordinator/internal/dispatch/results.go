@@ -314,9 +314,12 @@ func (l *Leader) inputGone(ctx context.Context, a job.Attempt) (verdict, error) 
 
 // judged tells the scheduler, before it sees the record.
 func (l *Leader) judged(result *wire.Result, out *settlement, err error) {
+	s := l.job(result.Attempt.Job)
 	if err != nil {
+		s.trouble = err.Error()
 		return
 	}
+	s.trouble = ""
 	if out.late {
 		l.late.Add(1)
 		if out.job.Record == nil {
