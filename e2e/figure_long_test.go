@@ -126,7 +126,9 @@ func (r *rack) deviceGaps() []time.Duration {
 	slices.SortFunc(starts, func(a, b start) int { return a.at.Compare(b.at) })
 	var gaps []time.Duration
 	for _, s := range starts[1:] {
-		gaps = append(gaps, s.gap)
+		if gaps = append(gaps, s.gap); s.gap > 100*time.Millisecond {
+			r.t.Logf("gap of %s before the partition that was verified at %s", s.gap, s.at.Format("15:04:05.000"))
+		}
 	}
 	return gaps
 }
