@@ -22,7 +22,8 @@ func TestAProofThatCannotBeVerifiedYetIsAReasonToWait(t *testing.T) {
 			t.Fatalf("%+v", j.Record.Partitions[0])
 		}
 		result := &wire.Result{
-			Attempt: j.Record.Attempt(0), Node: "n1", Device: "cpu", Outcome: job.OutcomeOK, Proof: make([]byte, wire.ProofBytes),
+			Attempt: j.Record.Attempt(0), Node: "n1", Device: "cpu", Outcome: job.OutcomeOK,
+			Proof: make([]byte, wire.ProofBytes),
 		}
 		data, err := wire.Encode(result)
 		r.check(err)
