@@ -24,7 +24,7 @@ func (r *doctorResult) nats(ctx context.Context, a *app, flags *doctorFlags) {
 		r.add(verdictInfo, name, "", "not looked at: --server names none")
 		return
 	}
-	c, err := a.connect(ctx, &flags.rack)
+	c, err := a.connect(ctx, &flags.rack, asAnybody)
 	if err != nil {
 		r.broken(verdictFix, name, err, "start the server, or name another one with --server")
 		return

@@ -54,7 +54,12 @@ func (a *app) jobsCommand() *cobra.Command {
 		Use:   "jobs",
 		Short: "list the tenant's jobs, newest first",
 		Args:  noArgs,
-		RunE: a.asked(&flags, func(c *cobra.Command, _ []string, r *rack) error {
+		RunE: a.askedAs(&flags, func() string {
+			if all {
+				return asOperator
+			}
+			return asTenant
+		}, func(c *cobra.Command, _ []string, r *rack) error {
 			request := wire.JobsRequest{State: job.State(state), Before: job.ID(before), Limit: limit}
 			if err := request.Check(); err != nil {
 				return misuse("%w", err)

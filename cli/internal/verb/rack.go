@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ func (f *rackFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.server, "server", "", "NATS server of the rack (PROOFRACK_SERVER, else "+defaultServer+")")
 	flags.StringVar(&f.creds, "creds", "", "credentials file (PROOFRACK_CREDS)")
 	flags.StringVar(&f.ca, "ca", "", "CA certificates of the rack, PEM (PROOFRACK_CA)")
-	flags.StringVar(&f.tenant, "tenant", "", "tenant of the credential (PROOFRACK_TENANT, else main)")
+	flags.StringVar(&f.tenant, "tenant", "", "tenant (PROOFRACK_TENANT, else the credential's, else main)")
 	flags.DurationVar(&f.timeout, "timeout", answerTimeout, "how long to wait for an answer")
 }
 
@@ -61,31 +62,80 @@ type rack struct {
 
 func (r *rack) close() { r.bus.Close() }
 
-// connect connects to the rack, trying until the flags' timeout.
-func (a *app) connect(ctx context.Context, f *rackFlags) (*rack, error) {
-	tenant, err := job.ParseTenant(or(f.tenant, os.Getenv("PROOFRACK_TENANT"), string(job.MainTenant)))
-	if err != nil {
-		return nil, misuse("--tenant: %w", err)
-	}
+// Kinds of credentials that verbs want.
+const (
+	asTenant   = "tenant"
+	asOperator = "operator"
+	asAnybody  = ""
+)
+
+// config is the connection's, for a verb that wants a kind of credential. What the credential says of itself needs no
+// flag.
+func (f *rackFlags) config(want string) (*natsbus.Config, job.Tenant, error) {
 	config := natsbus.DefaultConfig()
 	config.URLs = []string{or(f.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
 	config.CredsFile = or(f.creds, os.Getenv("PROOFRACK_CREDS"))
 	config.CAFile = or(f.ca, os.Getenv("PROOFRACK_CA"))
 	config.Name = "proofrack-cli"
+	named := or(f.tenant, os.Getenv("PROOFRACK_TENANT"))
+	tenant, err := job.ParseTenant(or(named, string(job.MainTenant)))
+	if err != nil {
+		return nil, "", misuse("--tenant: %w", err)
+	}
+	if config.CredsFile == "" {
+		return &config, tenant, nil
+	}
+	identity, err := natsbus.ReadIdentity(config.CredsFile)
+	if err != nil {
+		return nil, "", fail(badInput, fault.ReportOf("", err).Hint, "%w", err)
+	}
+	switch {
+	case want != asAnybody && identity.Kind != "" && identity.Kind != want:
+		return nil, "", fail(badInput, fmt.Sprintf("name %s credential with --creds or PROOFRACK_CREDS", article(want)),
+			"this needs %s credential; %s is of %s %s", article(want), config.CredsFile, identity.Kind, identity.Name)
+	case identity.Kind == asTenant && named != "" && named != identity.Name:
+		return nil, "", fail(badInput, "leave --tenant and PROOFRACK_TENANT out, or name the other tenant's credential",
+			"tenant %s was named; credential %s is of tenant %s", named, config.CredsFile, identity.Name)
+	case identity.Kind == asTenant:
+		if tenant, err = job.ParseTenant(identity.Name); err != nil {
+			return nil, "", fail(badInput, "", "credential %s: %w", config.CredsFile, err)
+		}
+	}
+	return &config, tenant, nil
+}
+
+// article is a kind of credential with its article.
+func article(kind string) string {
+	if kind == asOperator {
+		return "an operator's"
+	}
+	return "a " + kind + "'s"
+}
+
+// connect connects to the rack, trying until the flags' timeout.
+func (a *app) connect(ctx context.Context, f *rackFlags, want string) (*rack, error) {
+	config, tenant, err := f.config(want)
+	if err != nil {
+		return nil, err
+	}
 	dialCtx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	b, err := natsbus.Connect(dialCtx, config)
+	b, err := natsbus.Connect(dialCtx, *config)
 	for fault.KindOf(err) == fault.Transient && dialCtx.Err() == nil {
 		select {
 		case <-dialCtx.Done():
 		case <-time.After(connectPause):
-			b, err = natsbus.Connect(dialCtx, config)
+			b, err = natsbus.Connect(dialCtx, *config)
 		}
 	}
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if err != nil {
+	case fault.KindOf(err) == fault.Invalid: // a wrong credential, authority or address
+		hint := strings.NewReplacer("nats.creds_file or nats.nkey_seed_file", "--creds", "nats.ca_file", "--ca",
+			"nats.urls", "--server", "for this program", "for you").Replace(fault.ReportOf("", err).Hint)
+		return nil, fail(badInput, hint, "%w", err)
+	case err != nil:
 		return nil, fail(noAnswer, `is the rack running, and is --server right? "proofrack up" starts one`,
 			"connect to the rack at %s: %w", config.URLs[0], err)
 	}
@@ -133,13 +183,23 @@ func refused(err error) error {
 	return fail(internalFault, hint, "%w", err)
 }
 
-// asked runs a verb with a connection.
-func (a *app) asked(
-	f *rackFlags,
-	run func(c *cobra.Command, args []string, r *rack) error,
-) func(*cobra.Command, []string) error {
+// verb is one that asks the rack.
+type verb = func(c *cobra.Command, args []string, r *rack) error
+
+// asked runs a tenant's verb with a connection.
+func (a *app) asked(f *rackFlags, run verb) func(*cobra.Command, []string) error {
+	return a.askedAs(f, func() string { return asTenant }, run)
+}
+
+// ordered runs an operator's verb with a connection.
+func (a *app) ordered(f *rackFlags, run verb) func(*cobra.Command, []string) error {
+	return a.askedAs(f, func() string { return asOperator }, run)
+}
+
+// askedAs runs a verb with a connection by the kind of credential that it wants.
+func (a *app) askedAs(f *rackFlags, want func() string, run verb) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		r, err := a.connect(c.Context(), f)
+		r, err := a.connect(c.Context(), f, want())
 		if err != nil {
 			return err
 		}
