@@ -125,6 +125,10 @@ func (l *Leader) absent(node job.Node, a job.Attempt, restarted bool) {
 		t = &track{node: node, endedAt: now}
 		l.tracks[a] = t
 	}
+	if l.book(node).asked[a] {
+		t.missing = 0
+		return // about to be granted again under the same name
+	}
 	j, owner := l.ownsOn(a, node)
 	owner = owner && j.Record.Partitions[a.Partition].Stage != job.Proved
 	t.rebooted = t.rebooted || restarted

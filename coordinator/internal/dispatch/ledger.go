@@ -142,8 +142,8 @@ func (l *Leader) release(node job.Node, a job.Attempt) {
 			return store.ErrUnchanged // it was claimed after all, or given up
 		}
 		return nil
-	}, func(_ store.Job, err error) {
-		_, owner := l.ownsOn(a, node)
+	}, func(j store.Job, err error) {
+		owner := err == nil && owns(j.Record, a) && j.Record.Partitions[a.Partition].Node == node
 		if owner || err != nil && fault.KindOf(err) != fault.NotFound {
 			delete(b.freeing, a)
 			l.readBook(node)
@@ -284,7 +284,9 @@ func (l *Leader) declarationDue(name job.Node, b *book) (*ledger.Declaration, ui
 			Attempt: a, Amounts: booking.Amounts, Dead: !booking.Alive && !l.running(a),
 		})
 	}
-	d.Claims = l.claims(&n, b)
+	if d.Claims, ok = l.claims(&n, b); !ok {
+		return nil, 0
+	}
 	return d, n.Host.Count
 }
 
@@ -307,54 +309,6 @@ func freeSegments(report *wire.HostReport) (assets []ledger.Asset) {
 		}
 	}
 	return assets
-}
-
-// claims are the attempts that own their partitions on a node, or may in a moment, and that its report does not show:
-// their tasks are out. If the ledger lost them nothing else speaks for their bytes.
-func (l *Leader) claims(n *rack.Node, b *book) []ledger.Reservation {
-	held := map[job.Attempt]bool{}
-	for _, booking := range n.Host.Report.Book {
-		held[booking.Attempt] = true
-	}
-	var out []ledger.Reservation
-	add := func(a job.Attempt, amounts ledger.Amounts, assets []ledger.Asset) {
-		if !held[a] && !b.freeing[a] && !l.goneSince(b, a, n.Host) {
-			out = append(out, ledger.Reservation{Attempt: a, Node: n.Node, Amounts: amounts, Assets: assets})
-		}
-	}
-	for a, needs := range b.asking {
-		add(a, needs.Amounts, needs.Assets)
-	}
-	for a, t := range l.tracks {
-		j, owner := l.ownsOn(a, n.Node)
-		if !owner || b.asked[a] || j.Record.Partitions[a.Partition].Stage == job.Proved {
-			continue
-		}
-		if t.amounts == nil {
-			t.amounts, t.assets = l.largestNeeds(n, j.Record, a)
-		}
-		add(a, t.amounts, t.assets)
-	}
-	slices.SortFunc(out, func(x, y ledger.Reservation) int { return compare(x.Attempt, y.Attempt) })
-	return out
-}
-
-// largestNeeds is the most that an attempt may have been admitted with on a node, for one of an earlier reign.
-func (l *Leader) largestNeeds(n *rack.Node, r *job.Record, a job.Attempt) (ledger.Amounts, []ledger.Asset) {
-	amounts := ledger.Amounts{}
-	var assets []ledger.Asset
-	for _, d := range n.View(l.parts.Store.Mark(n.Node)).Devices {
-		if d.Device != r.Partitions[a.Partition].Device {
-			continue
-		}
-		for _, needs := range d.Circuits[r.Circuit].Choices {
-			assets = needs.Assets
-			for pool, bytes := range needs.Amounts {
-				amounts[pool] = max(amounts[pool], bytes)
-			}
-		}
-	}
-	return amounts, assets
 }
 
 func (l *Leader) running(a job.Attempt) bool {
