@@ -78,6 +78,42 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	return b
 }
 
+// A worker whose tasks were begun by another one of the node goes on with them while it drains: what is sealed is proved,
+// not thrown away.
+func TestBegunWorkIsFinishedWhileDraining(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, 1, func(ctx context.Context, r *attempt.Run) error { r.Settle(ctx, okResult()); return nil })
+		b.worker.Finishes = true
+		quiet, err := b.worker.Obey(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer quiet()
+		data, err := wire.Encode(&wire.Control{Node: node, Kind: wire.ControlDrain, Reason: "repair"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.bus.orders(bus.Message{Data: data})
+		if state, reason := b.worker.State(); state != wire.StateDraining || !strings.Contains(reason, "repair") {
+			t.Errorf("state %s: %s", state, reason)
+		}
+		d := b.put(try(1))
+		<-d.end
+		if got := b.results(); len(got) != 1 || got[0].Outcome != job.OutcomeOK {
+			t.Errorf("results %+v", got)
+		}
+		if data, err = wire.Encode(&wire.Control{Node: node, Kind: wire.ControlUndrain}); err != nil {
+			t.Fatal(err)
+		}
+		b.bus.orders(bus.Message{Data: data})
+		if state, reason := b.worker.State(); state != wire.StateReady {
+			t.Errorf("state %s after the drain: %s", state, reason)
+		}
+		b.end()
+	})
+}
+
 func (b *bench) decode(data []byte) (attempt.Task, error) {
 	t := &benchTask{bench: b, node: node}
 	if err := json.Unmarshal(data, &t.attempt); err != nil {

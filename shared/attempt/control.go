@@ -27,16 +27,24 @@ func (w *Worker) Obey(other func(*wire.Control)) (stop func(), err error) {
 			}
 		case wire.ControlDrain:
 			w.Log.Info().Str("reason", order.Reason).Msg("drain ordered")
-			w.Gate.Set(GateDrain, "draining: "+order.Reason)
+			w.drains().Set(GateDrain, "draining: "+order.Reason)
 		case wire.ControlUndrain:
 			w.Log.Info().Msg("drain ended")
-			w.Gate.Set(GateDrain, "")
+			w.drains().Set(GateDrain, "")
 		default:
 			if other != nil {
 				other(&order)
 			}
 		}
 	})
+}
+
+// drains is where a drain is noted: it keeps new work away, and of what Finishes nothing is new.
+func (w *Worker) drains() *Gate {
+	if w.Finishes {
+		return w.Notes
+	}
+	return w.Gate
 }
 
 // State is what beats say of the worker, with the reason.
@@ -50,7 +58,7 @@ func (w *Worker) State() (state, reason string) {
 	switch {
 	case len(reasons) == 0:
 		return wire.StateReady, ""
-	case w.Gate.Has(GateDrain):
+	case w.drains().Has(GateDrain):
 		return wire.StateDraining, strings.Join(reasons, "; ")
 	}
 	return wire.StateNotReady, strings.Join(reasons, "; ")

@@ -37,6 +37,9 @@ type Worker struct {
 	Fences *Fences
 	Board  *Board
 	Gate   *Gate
+	// Finishes tells that its tasks were begun by others of the node: while it drains it goes on with them, and new ones
+	// end with the others' drain.
+	Finishes bool
 	// Notes are reasons for not being ready that do not keep the worker from fetching: what it fetches it hands back.
 	Notes  *Gate
 	Outbox *Outbox
