@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/job"
@@ -37,11 +38,15 @@ func TestB48LeaderIsKilledAtEachPoint(t *testing.T) {
 				t.Fatalf("process %d is no coordinator", pid)
 			}
 			r.coordinators[at].killed()
-			r.waitDone()
+			killed := time.Now()
 			until(t, "the other one leads", func() bool {
 				v := r.view()
 				return v != nil && v.Term > first.Term && v.Leader != first.Leader
 			})
+			if took := time.Since(killed); took > 2*leaderLease {
+				t.Errorf("it took %s, a leader's lease is %s", took, leaderLease)
+			}
+			r.waitDone()
 			for _, p := range r.record(j).Partitions {
 				if len(p.Attempts) > 2 {
 					t.Errorf("one crash cost more than an attempt: %+v", p.Attempts)
@@ -63,10 +68,14 @@ func TestLeaderIsKilledInMidProof(t *testing.T) {
 	r.ready()
 	j := r.submit(1)
 	r.reached("gpu.mid-proof#1")
+	before := r.book("n1")
 	r.coordinators[0].kill()
 	r.startCoordinator()
 	r.letGo("gpu.mid-proof#1")
 	r.waitDone()
+	if after := r.book("n1"); after.Epoch != before.Epoch || after.Term <= before.Term {
+		t.Errorf("term %d and epoch %s became %d and %s", before.Term, before.Epoch, after.Term, after.Epoch)
+	}
 	if p := r.record(j).Partitions[0]; len(p.Attempts) != 1 {
 		t.Errorf("the proof was begun again: %+v", p.Attempts)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,16 +19,25 @@ import (
 
 // The ledger goes back by a second under the same epoch, while one partition is proved and others are sealed: what was
 // booked in that second is not in it any more. It grants nothing until the node has declared again what it holds; what
-// runs goes on, and its bytes are booked again. Two ways: Redis is restarted on an older log, or its keys are put back
-// beneath it, so that only the counter of operations tells.
+// runs goes on, and its bytes are booked again. Three ways: Redis is restarted on an older log; its keys are put back
+// beneath it, so that only the counter of operations tells; that while the leader changes, so that nobody knows a
+// count.
 func TestLedgerIsRolledBackByASecondUnderTheSameEpoch(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		save    func(*rack) (restore func())
-		barrier string
+		save       func(*rack) (restore func())
+		killLeader bool
+		barrier    func(logLine) bool
 	}{
-		"restarted on an older log": {(*rack).savedLog, ledger.ClosedRestarted},
-		"put back beneath it":       {(*rack).savedKeys, ledger.ClosedRolledBack},
+		"restarted on an older log": {(*rack).savedLog, false, func(l logLine) bool {
+			return l.Message == declaredMessage && l.Why == ledger.ClosedRestarted
+		}},
+		"put back beneath it": {savedAll, false, func(l logLine) bool {
+			return l.Message == declaredMessage && l.Why == ledger.ClosedRolledBack
+		}},
+		"put back while nobody leads": {savedAll, true, func(l logLine) bool {
+			return l.Message == "node holds other bytes than the ledger had" && len(l.Drift.Unknown) > 0
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +59,13 @@ func TestLedgerIsRolledBackByASecondUnderTheSameEpoch(t *testing.T) {
 			r.untilBooked(sealed)
 			mark := len(leader.log.String())
 
+			if test.killLeader {
+				leader.kill()
+			}
 			restore()
+			if test.killLeader {
+				leader, mark = r.startCoordinator(), 0
+			}
 			third := r.submit(3)
 			r.untilBooked(sealed)
 			after := r.book("n1")
@@ -71,26 +87,89 @@ func TestLedgerIsRolledBackByASecondUnderTheSameEpoch(t *testing.T) {
 	}
 }
 
-// wantBarrier reads the leader's log: the node's book was found closed for that reason, and nothing of the job was
-// admitted before the node had declared what it holds.
-func (r *rack) wantBarrier(log string, id job.ID, why string) {
-	r.t.Helper()
-	declared, admitted := -1, -1
-	for i, line := range strings.Split(log, "\n") {
-		var entry struct{ Message, Why, Decision string }
-		if json.Unmarshal([]byte(line), &entry) != nil {
-			continue
+func savedAll(r *rack) (restore func()) { return r.savedKeys() }
+
+// logLine is what tests read of a coordinator's log.
+type logLine struct {
+	Message, Why, Decision string
+	Node                   job.Node `json:"c2.node.id"`
+	Drift                  struct{ Unknown []job.Attempt }
+}
+
+const declaredMessage = "node has declared what it holds"
+
+func logLines(text string) (lines []logLine) {
+	for _, line := range strings.Split(text, "\n") {
+		var l logLine
+		if json.Unmarshal([]byte(line), &l) == nil {
+			lines = append(lines, l)
 		}
-		switch {
-		case entry.Message == "node has declared what it holds" && entry.Why == why && declared < 0:
-			declared = i
-		case strings.HasPrefix(entry.Decision, "admit "+string(id)):
+	}
+	return lines
+}
+
+// wantBarrier reads the leader's log: the barrier was noticed, and nothing of the job was admitted for good before
+// that.
+func (r *rack) wantBarrier(log string, id job.ID, barrier func(logLine) bool) {
+	r.t.Helper()
+	seen, admitted := -1, -1
+	for i, l := range logLines(log) {
+		if seen < 0 && barrier(l) {
+			seen = i
+		}
+		if strings.HasPrefix(l.Decision, "admit "+string(id)) {
 			admitted = i // the last counts: what was refused at the barrier is asked for again
 		}
 	}
-	if declared < 0 || admitted < declared {
-		r.t.Errorf("declared after %q in line %d, job %s admitted in line %d of\n%s", why, declared, id, admitted, log)
+	if seen < 0 || admitted < seen {
+		r.t.Errorf("the barrier is in line %d, job %s was admitted in line %d of\n%s", seen, id, admitted, log)
 	}
+}
+
+// One node's book goes back: it alone has to declare again, the other one goes on.
+func TestOnlyTheNodeWhoseBookWentBackIsClosed(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	leader := r.startCoordinator()
+	for _, name := range []job.Node{"n1", "n2"} {
+		n := r.addNode(name)
+		n.startSynth()
+		n.startGPU()
+	}
+	r.ready()
+	restore := r.savedKeys("n1")
+	many := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	share := map[job.Node]int{}
+	for _, p := range r.record(r.done(many...)).Partitions {
+		share[p.Node]++
+	}
+	if share["n1"] == 0 {
+		t.Fatalf("n1 did nothing: %v", share)
+	}
+	mark := len(leader.log.String())
+	restore()
+	r.done(many...)
+	closed := false
+	until(t, "n1 has declared again", func() bool {
+		for _, l := range logLines(leader.log.String()[mark:]) {
+			if l.Message == declaredMessage {
+				closed = closed || l.Node == "n1" && l.Why == ledger.ClosedRolledBack
+				if l.Node != "n1" {
+					t.Fatalf("node %s had to declare again: %s", l.Node, l.Why)
+				}
+			}
+		}
+		return closed
+	})
+	r.checkQuiet()
+}
+
+// done submits a job and waits until it is done.
+func (r *rack) done(seeds ...uint64) *submitted {
+	r.t.Helper()
+	j := r.submit(seeds...)
+	r.waitDone(j)
+	return j
 }
 
 // savedLog copies the log of Redis once all is in it; restore starts Redis anew on the copy.
@@ -109,8 +188,8 @@ func (r *rack) savedLog() (restore func()) {
 	}
 }
 
-// savedKeys dumps all keys of Redis; restore puts them back at one moment, while Redis runs.
-func (r *rack) savedKeys() (restore func()) {
+// savedKeys dumps all keys of Redis, or those of some nodes; restore puts them back at one moment, while Redis runs.
+func (r *rack) savedKeys(nodes ...string) (restore func()) {
 	r.t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis.listen, Protocol: 2})
 	r.t.Cleanup(func() { _ = rdb.Close() })
@@ -118,6 +197,12 @@ func (r *rack) savedKeys() (restore func()) {
 	saved := map[string]string{}
 	keys, err := rdb.Keys(ctx, "*").Result()
 	r.check(err)
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n string) bool { return strings.Contains(key, "{"+n+"}") })
+	})
+	if len(keys) == 0 {
+		r.t.Fatalf("no keys of %v", nodes)
+	}
 	var dumps []*redis.StringCmd
 	_, err = rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		for _, key := range keys {
@@ -131,9 +216,11 @@ func (r *rack) savedKeys() (restore func()) {
 	}
 	return func() {
 		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.FlushAll(ctx)
+			if len(nodes) == 0 {
+				p.FlushAll(ctx)
+			}
 			for key, value := range saved {
-				p.Restore(ctx, key, 0, value)
+				p.RestoreReplace(ctx, key, 0, value)
 			}
 			return nil
 		})

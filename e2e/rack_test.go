@@ -32,8 +32,9 @@ const timeScale = 5
 // Timers of all tests, and how long a test waits for what should take about a lease. Sweeps are more frequent, since
 // every test waits for one.
 const (
-	lease    = 15 * time.Second / timeScale
-	patience = time.Minute
+	lease       = 15 * time.Second / timeScale
+	leaderLease = 2 * time.Second
+	patience    = time.Minute
 )
 
 // shared are settings of all programs; coordinating and working those of coordinators and of workers.
@@ -46,8 +47,8 @@ func shared() []string {
 
 func coordinating() []string {
 	return []string{
-		"times.heartbeat=500ms", "times.lease=" + lease.String(), "times.leader_lease=2s", "times.tick=50ms",
-		"times.sweep=3s", "times.result_wait=2s", "times.call=2s", "attempts.backoff_min=50ms", "attempts.backoff_max=500ms",
+		"times.heartbeat=500ms", "times.lease=" + lease.String(), "times.leader_lease=" + leaderLease.String(),
+		"times.tick=50ms", "times.sweep=3s", "times.result_wait=2s", "times.call=2s", "attempts.backoff_min=50ms", "attempts.backoff_max=500ms",
 		"attempts.hand_back_pause=100ms", "schedule.ageing=6s", "schedule.guess_default=200ms",
 	}
 }

@@ -158,6 +158,7 @@ func (r *rack) untilBooked(a job.Attempt) {
 func TestAllDisksAreLost(t *testing.T) {
 	t.Parallel()
 	r, j := pausedInProof(t)
+	before := r.book("n1")
 	r.nats.kill()
 	r.redis.kill()
 	r.check(os.RemoveAll(r.nats.dir))
@@ -172,6 +173,9 @@ func TestAllDisksAreLost(t *testing.T) {
 	})
 	r.jobs = nil
 	r.checkQuiet() // no old segment, booking or message is left
+	if after := r.book("n1"); before.Epoch == "" || after.Epoch == before.Epoch || after.ClosedFor(after.Epoch) != "" {
+		t.Errorf("the ledger had epoch %q and has %q", before.Epoch, after.Epoch)
+	}
 	r.submit(1, 2, 3)
 	r.waitDone()
 	r.checkQuiet()

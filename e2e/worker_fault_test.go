@@ -21,6 +21,8 @@ func lost(p *job.Partition) (count int) {
 // hinder the next one.
 func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
+	// What is sealed is proved all the same.
+	sealed := map[string]bool{"synth.after-seal": true, "synth.after-publish": true, "synth.before-ack": true}
 	for _, point := range []string{
 		"synth.after-claim", "handoff.after-create", "handoff.after-size", "synth.mid-write", "handoff.before-seal",
 		"synth.after-seal", "synth.after-publish", "synth.before-ack",
@@ -40,10 +42,15 @@ func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 			victim.killed()
 			n.startSynth()
 			r.waitDone()
+			sum := 0
 			for _, p := range r.record(j).Partitions {
+				sum += lost(&p)
 				if lost(&p) > 1 {
 					t.Errorf("one kill cost more than an attempt: %+v", p.Attempts)
 				}
+			}
+			if sum > 1 || sealed[point] && sum > 0 {
+				t.Errorf("one kill cost %d attempts: %+v", sum, r.record(j).Partitions)
 			}
 			r.checkQuiet()
 		})
@@ -108,10 +115,16 @@ func TestB71GPUWorkerIsKilledAtEachPoint(t *testing.T) {
 			}
 			n.startGPU()
 			r.waitDone()
+			sum := 0
 			for _, p := range r.record(j).Partitions {
+				sum += lost(&p)
 				if lost(&p) > 1 {
 					t.Errorf("one kill cost more than an attempt: %+v", p.Attempts)
 				}
+			}
+			// A proof that was made is sent by the next worker.
+			if made := point == "gpu.after-result" || point == "gpu.before-free"; made && sum > 0 {
+				t.Errorf("a proof that was made was lost: %+v", r.record(j).Partitions)
 			}
 			r.checkQuiet()
 		})
