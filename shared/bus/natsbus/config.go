@@ -39,7 +39,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		URLs: []string{"nats://127.0.0.1:4222"}, Name: "proofrack",
-		ConnectTimeout: 5 * time.Second, ReconnectWait: 100 * time.Millisecond, ReconnectMax: 5 * time.Second,
+		ConnectTimeout: 5 * time.Second, ReconnectWait: 100 * time.Millisecond, ReconnectMax: time.Second,
 		PingInterval: 10 * time.Second, CallTimeout: 5 * time.Second, SetupWait: 2 * time.Second,
 		PullWait: 5 * time.Second, GuardInterval: 30 * time.Second,
 		PendingMax: 4096, PendingBytesMax: 16 * bytesize.MiB, ChunkBytes: bytesize.MiB,
