@@ -48,8 +48,8 @@ func shared() []string {
 func coordinating() []string {
 	return []string{
 		"times.heartbeat=500ms", "times.lease=" + lease.String(), "times.leader_lease=" + leaderLease.String(),
-		"times.tick=50ms", "times.sweep=3s", "times.result_wait=2s", "times.call=2s", "attempts.backoff_min=50ms", "attempts.backoff_max=500ms",
-		"attempts.hand_back_pause=100ms", "schedule.ageing=6s", "schedule.guess_default=200ms",
+		"times.tick=50ms", "times.sweep=3s", "times.result_wait=2s", "times.call=2s", "attempts.backoff_min=50ms",
+		"attempts.backoff_max=500ms", "attempts.hand_back_pause=100ms", "schedule.ageing=6s", "schedule.guess_default=200ms",
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *Core) try(p *part, d *device, elsewhere bool) (candidate, held) {
 	n := d.node
 	pr := d.lookup(p.job.circuit)
 	if !d.usable || pr == nil || !pr.view.Ready || elsewhere && p.shape.avoids(d) {
-		return candidate{}, held{}
+		return candidate{}, held{kind: heldUnavailable}
 	}
 	hold := held{kind: heldTurn}
 	if !c.wants(d, pr, 0) {

@@ -337,7 +337,7 @@ func TestWaitsForBytesAndTurns(t *testing.T) {
 }
 
 // A partition that waits after an attempt says how that ended, and why (B51, B58).
-func TestPausesSayHowTheLastAttemptEnded(t *testing.T) {
+func TestB51B58PausesSayHowTheLastAttemptEnded(t *testing.T) {
 	t.Parallel()
 	const full = "queue full: publish task: maximum bytes exceeded"
 	for name, test := range map[string]struct {

@@ -519,8 +519,8 @@ func TestStoredInputsAreCheckedAgainstTheirDigest(t *testing.T) {
 	}
 }
 
-// All disks were lost, and buckets are not made again yet: what can't be stored is to be tried again, and not refused as
-// if the client had named something that does not exist.
+// All disks were lost, and buckets are not made again yet: what can't be stored is to be tried again, and not refused
+// as if the client had named something that does not exist.
 func TestWritesToALostBucketAreTransient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
