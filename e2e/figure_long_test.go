@@ -149,3 +149,11 @@ func (r *rack) showSeconds() {
 		r.t.Logf("%-12s median %-12s p99 %s", name, quantile(of[name], 0.5), quantile(of[name], 0.99))
 	}
 }
+
+// checkQuietLater is checkQuiet with the shipped sweep interval: free segments stay half a minute.
+func (r *rack) checkQuietLater() {
+	for _, n := range r.nodes {
+		r.gone(string(n.name)+" holds no attempt in the ledger (invariant 2)", func() string { return r.booked(n) })
+		r.gone(string(n.name)+" has no segment", func() string { return namesIn(n, "seg") })
+	}
+}

@@ -134,14 +134,6 @@ func TestFigureDeviceGapAndFreedBytes(t *testing.T) {
 	r.checkQuietLater()
 }
 
-// checkQuietLater is checkQuiet with the shipped sweep interval: free segments stay half a minute.
-func (r *rack) checkQuietLater() {
-	for _, n := range r.nodes {
-		r.gone(string(n.name)+" holds no attempt in the ledger (invariant 2)", func() string { return r.booked(n) })
-		r.gone(string(n.name)+" has no segment", func() string { return namesIn(n, "seg") })
-	}
-}
-
 // The leader is killed, Redis is away for ten seconds, NATS is away for ten seconds: work ahead covers it.
 func TestFigureOutages(t *testing.T) {
 	const away = 10 * time.Second
