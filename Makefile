@@ -54,7 +54,7 @@ test-long: servers ## also the tests that take minutes (build tag long)
 
 .PHONY: drill-long
 drill-long: servers ## the lasting faults of the field reports in full, on shipped timers (a quarter of an hour)
-	PROOFRACK_DRILL_SCALE=1 go test -tags long -count 1 -timeout 60m -parallel 9 -v -run '^TestDrill' github.com/proofrack/proofrack/e2e
+	DRILL_SCALE=1 go test -tags long -count 1 -timeout 60m -parallel 9 -v -run '^TestDrill' github.com/proofrack/proofrack/e2e
 
 .PHONY: test-huge
 test-huge: ## prove one full 32 GiB partition (build tag huge; half an hour, 60 GB of disk, 18 GiB of memory)

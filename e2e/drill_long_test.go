@@ -16,7 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// The drills are faults of the field reports that last: a minute, three, ten. PROOFRACK_DRILL_SCALE divides their
+// The drills are faults of the field reports that last: a minute, three, ten. DRILL_SCALE divides their
 // durations; at 1 (make drill-long) the rack's timers are the shipped ones, else those of all other tests.
 const drillScaleDefault = 30
 
@@ -36,13 +36,13 @@ func newDrill(t *testing.T) *drill {
 
 func drillScale(t *testing.T) float64 {
 	t.Helper()
-	text := os.Getenv("PROOFRACK_DRILL_SCALE")
+	text := os.Getenv("DRILL_SCALE")
 	if text == "" {
 		return drillScaleDefault
 	}
 	scale, err := strconv.ParseFloat(text, 64)
 	if err != nil || scale < 1 {
-		t.Fatalf("PROOFRACK_DRILL_SCALE is %q, not a number from 1 on", text)
+		t.Fatalf("DRILL_SCALE is %q, not a number from 1 on", text)
 	}
 	return scale
 }
