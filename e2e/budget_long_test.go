@@ -20,7 +20,7 @@ import (
 const (
 	budgetSegment    = 256 * bytesize.MiB
 	budgetPartitions = 12
-	budgetPairs      = 7
+	budgetPairs      = 5
 	budgetDevice     = `{"start_time_ns":400000000,"finish_time_ns":100000000}`
 )
 

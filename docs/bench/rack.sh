@@ -24,7 +24,7 @@ note() { # name, value, unit, what is asked for, awk condition on v
   printf '%s\t%s %s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$verdict" >>"$FIGURES_FILE"
 }
 
-# best FILE UNIT gives the value before a unit, of the median of several runs of a benchmark.
+# median FILE UNIT gives the median of the values before a unit in the output of a benchmark.
 median() { grep -oE "[0-9.e+]+ $2" "$1" | awk '{ print $1 }' | sort -g | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
 
 echo "machine: $(nproc) cores, $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), $(uname -sr), load $(cut -d' ' -f1 /proc/loadavg)"
