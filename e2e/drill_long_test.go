@@ -149,11 +149,12 @@ func TestDrillB33FiftyWorkersComeAndGo(t *testing.T) {
 	for i := range uint64(10) {
 		d.submit(10*i, 10*i+1)
 	}
+	missed := map[string]int{}
 	for end, round := time.Now().Add(d.of(3*time.Minute)), 0; time.Now().Before(end); round++ {
 		for i := range 50 {
 			d.flap(job.Node(fmt.Sprintf("flap-%d", i)), round)
 		}
-		d.askEverything()
+		d.askEverything(missed)
 		time.Sleep(time.Second)
 	}
 	untilWithin(t, d.lease()+patience, "the dead have left the list", func() bool {
@@ -174,8 +175,9 @@ func (d *drill) flap(name job.Node, round int) {
 	d.check(d.bus.Send(d.t.Context(), bus.Message{Subject: wire.BeatSubject(name), Data: data}))
 }
 
-// askEverything asks all that only reads, each with a limit of two seconds.
-func (d *drill) askEverything() {
+// askEverything asks all that only reads, each with a limit of two seconds. On a crowded machine the lead may pass on
+// in between; who asks again is answered.
+func (d *drill) askEverything(missed map[string]int) {
 	d.t.Helper()
 	for name, ask := range map[string]func(context.Context) error{
 		"nodes":  func(ctx context.Context) error { return d.askAdmin(ctx, wire.AdminNodes, &wire.NodesReply{}) },
@@ -194,10 +196,16 @@ func (d *drill) askEverything() {
 		},
 	} {
 		ctx, cancel := context.WithTimeout(d.t.Context(), 2*time.Second)
-		if err := ask(ctx); err != nil {
-			d.t.Errorf("%s: %v", name, err)
-		}
+		err := ask(ctx)
 		cancel()
+		if err == nil {
+			missed[name] = 0
+			continue
+		}
+		d.t.Logf("%s: %v", name, err)
+		if missed[name]++; missed[name] > 1 {
+			d.t.Errorf("%s was not answered twice in a row: %v", name, err)
+		}
 	}
 }
 
