@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,16 +127,71 @@ func (w *world) seeBooks(ctx context.Context) {
 	}
 }
 
+// seeGrant looks at the very moment of a grant, which is what invariant 1 promises: what the ledger has booked, what the
+// host holds, and what may still begin on it, each attempt counted once, is never more than the host has. Neither a
+// ledger that forgot or went back, nor one that took an early word for gone bytes, passes.
+func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
+	all := map[job.Attempt]ledger.Amounts{}
+	count := func(a job.Attempt, amounts ledger.Amounts) {
+		if all[a] == nil {
+			all[a] = ledger.Amounts{}
+		}
+		for pool, n := range amounts {
+			all[a][pool] = max(all[a][pool], n)
+		}
+	}
+	for i := range b.Entries {
+		count(b.Entries[i].Attempt, b.Entries[i].Amounts)
+	}
+	h.mu.Lock()
+	for a, held := range h.book {
+		count(a, held.amounts)
+	}
+	h.mu.Unlock()
+	w.mu.Lock()
+	for _, r := range w.records {
+		for i := range r.Partitions {
+			if p := &r.Partitions[i]; r.State == job.Active && p.Stage == job.Reserved && p.Node == h.name {
+				count(r.Attempt(i), ledger.Amounts{
+					ledger.PoolRAM: segmentBytes + scratchBytes, ledger.PoolSHM: segmentBytes,
+				})
+			}
+		}
+	}
+	lostAt, declaredOf := w.lostAt[h.name], w.declaredOf[h.name]
+	w.mu.Unlock()
+	sum := ledger.Amounts{}
+	for _, amounts := range all {
+		for pool, n := range amounts {
+			sum[pool] += n
+		}
+	}
+	for i := range b.Assets {
+		sum[b.Assets[i].Pool] += b.Assets[i].Bytes
+	}
+	for pool, n := range sum {
+		if n > h.capacity()[pool] {
+			w.fail("invariant 1: with %s node %s has given away %s of %s in pool %s: %s; ledger: %s", granted, h.name, n,
+				h.capacity()[pool], pool, inWords(slices.SortedFunc(maps.Keys(all), byAttempt)), inWords(b))
+			return
+		}
+	}
+	if declaredOf.Before(lostAt.Add(-lateMax)) {
+		w.fail("barrier: %s was granted on node %s, whose book was lost at %.1fs and whose report of %.1fs was declared last",
+			granted, h.name, lostAt.Sub(w.began).Seconds(), declaredOf.Sub(w.began).Seconds())
+	}
+}
+
 // overWithin is how long a book may be over capacity after the ledger was set back: until the node has declared what
 // it holds and the leases of what it does not hold have ended.
 const overWithin = 3 * time.Minute
 
 // seeOver looks at a book that is over its capacity. When the ledger was set back, it has what was released before, and
-// what the node holds comes on top: it counts too much, never too little, and must grant nothing meanwhile.
+// what the node holds comes on top: by design section 4 nothing frees those bytes but the node's evidence, so until that
+// has come the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
 func (w *world) seeOver(h *host, b *ledger.NodeBook) {
 	pools := b.Over()
 	if len(pools) == 0 {
-		delete(w.over, h.name)
 		return
 	}
 	w.mu.Lock()
@@ -142,20 +199,6 @@ func (w *world) seeOver(h *host, b *ledger.NodeBook) {
 	w.mu.Unlock()
 	if !setBack {
 		w.fail("invariant 1: book of %s is over its capacity in %v: %s", h.name, pools, inWords(b))
-		return
-	}
-	since, seen := w.over[h.name]
-	if !seen {
-		w.over[h.name] = time.Now()
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range b.Entries {
-		if e := &b.Entries[i]; e.Since.After(since) && h.book[e.Attempt] == nil && !e.Limbo {
-			w.fail("invariant 1: %s was granted while the book of %s is over its capacity in %v: %s", e.Attempt, h.name, pools,
-				inWords(b))
-		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (w *world) startCoordinator(seat int) {
 	ctx, kill := context.WithCancel(context.Background())
 	line := newLine(newDice(w.seed, "ledger "+name))
 	line.spoil(w.ledgerBadness())
-	c := &instance{w: w, name: name, link: w.link(name), ledger: &store{line, w.ledger.Open()}, kill: kill}
+	c := &instance{w: w, name: name, link: w.link(name), ledger: &store{line, w.ledger.Open(), w}, kill: kill}
 	w.seats[seat] = c
 	c.wg.Go(func() {
 		for ctx.Err() == nil {

@@ -37,11 +37,18 @@ type host struct {
 	book    map[job.Attempt]*booking
 	workers map[string]*worker // by role; a missing one is down
 	starts  int
+	made    map[report]time.Time
 	paused  chan struct{} // closed when it goes on; nil while it runs
 	full    bool          // shm has no room beside what is booked
 	lies    bool          // its device makes wrong proofs
 	slow    bool
 	lost    bool // its device fails
+}
+
+// report names one report of the host.
+type report struct {
+	instance string
+	seq      uint64
 }
 
 // booking is what an attempt holds on the host.
@@ -78,7 +85,7 @@ type work struct {
 func (w *world) newHost(name job.Node, room int) *host {
 	return &host{
 		w: w, name: name, room: room, dice: newDice(w.seed, "host "+string(name)), boot: string(name) + "-boot-0",
-		book: map[job.Attempt]*booking{}, workers: map[string]*worker{},
+		book: map[job.Attempt]*booking{}, workers: map[string]*worker{}, made: map[report]time.Time{},
 	}
 }
 
@@ -189,6 +196,7 @@ func (h *host) admit(p *worker, a job.Attempt, need ledger.Amounts) bool {
 		}
 	}
 	h.book[a] = &booking{amounts: need.Clone(), stage: job.Synthesizing, owner: p}
+	h.w.log.Debug().Stringer("attempt", a).Str("worker", p.instance).Msg("host books")
 	return true
 }
 
@@ -305,6 +313,7 @@ func (p *worker) beat() *wire.Beat {
 		}
 	}
 	b.Host = h.report()
+	h.made[report{p.instance, p.seq}] = time.Now()
 	return b
 }
 
@@ -319,6 +328,7 @@ func (h *host) report() *wire.HostReport {
 				b.deadAt = time.Now()
 			} else if time.Since(b.deadAt) > heartbeat {
 				delete(h.book, a)
+				h.w.log.Debug().Stringer("attempt", a).Str("host", string(h.name)).Msg("host sweeps what is dead")
 				continue
 			}
 		}

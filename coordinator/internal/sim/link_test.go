@@ -86,6 +86,9 @@ var (
 
 const callTimeout = 5 * time.Second
 
+// lateMax is the longest that a message is under way.
+const lateMax = 10 * time.Second
+
 // wait returns when the line is up, or with an error when the call's time is over.
 func (l *line) wait(ctx context.Context) error {
 	for {
@@ -236,7 +239,7 @@ func (l *link) Send(ctx context.Context, m bus.Message) error {
 	for range times {
 		delay := l.dice.between(time.Millisecond, 20*time.Millisecond)
 		if l.dice.chance(2 * bad.late) {
-			delay = l.dice.between(time.Second, 10*time.Second)
+			delay = l.dice.between(time.Second, lateMax)
 		}
 		time.AfterFunc(delay, func() { _ = l.Bus.Send(context.WithoutCancel(ctx), m) })
 	}

@@ -172,11 +172,11 @@ func (p *plan) harmLedger() {
 	}
 	switch what {
 	case 0:
-		l.Wipe()
+		p.w.harmed(l.Wipe)
 	case 1:
-		l.Restart(old)
+		p.w.harmed(func() { l.Restart(old) })
 	case 2:
-		l.RollBack(old)
+		p.w.harmed(func() { l.RollBack(old) })
 	case 3:
 		l.SetAway(errors.New("loading"))
 		p.later(time.Second, 30*time.Second, func() { l.SetAway(nil) })

@@ -9,7 +9,15 @@ import (
 )
 
 // keptSeeds failed once. They run for ever.
-var keptSeeds = []uint64{}
+//
+//	14, 126   a leader opened a lost book without knowing what a claim takes
+//	16        a late release took the bytes of the next claim of the same name
+//	31, 189   a leader declared a report from before its reign
+//	151       a report from before an outage was declared after it
+//	182       what was about to be granted again counted as missing
+//	191, 195  tasks in the queue were not counted when a lost book was opened
+//	12        grants were on their way when a declaration opened the book that they relied on
+var keptSeeds = []uint64{12, 14, 16, 31, 126, 151, 182, 189, 191, 195}
 
 // seedsDefault is how many new seeds a plain test run tries.
 const seedsDefault = 4

@@ -105,6 +105,7 @@ func (p *worker) free(a job.Attempt) {
 	p.h.mu.Lock()
 	delete(p.h.book, a)
 	p.h.mu.Unlock()
+	p.h.w.log.Debug().Stringer("attempt", a).Str("worker", p.instance).Msg("host frees")
 	p.send(wire.ReportSubject(p.h.name), &wire.Report{Attempt: a, Node: p.h.name, Freed: true})
 	p.changed()
 }

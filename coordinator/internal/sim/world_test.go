@@ -44,10 +44,12 @@ type world struct {
 	jobs   int
 	keys   []*job.Record // what was submitted under a key
 
-	// over is since when a node's book is over its capacity; only the goroutine that watches books uses it.
-	over map[job.Node]time.Time
+	// books orders what changes the ledger, so that a watcher sees it just before and after.
+	books sync.Mutex
 
 	mu sync.Mutex
+	// lostAt is when a node's book was last lost or went back; declaredOf when the report was made that was declared last.
+	lostAt, declaredOf map[job.Node]time.Time
 	// setBackAt is when the ledger was last set back to an older state.
 	setBackAt time.Time
 	calm      bool // no call is spoiled any more
@@ -108,7 +110,7 @@ func newWorld(t *testing.T, seed uint64, made *proved) *world {
 	w := &world{
 		t: t, seed: seed, dice: newDice(seed, "world"), log: zerolog.Nop(), made: made, began: time.Now(),
 		server: membus.New(membus.Config{}), seats: make([]*instance, 2),
-		over: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
+		lostAt: map[job.Node]time.Time{}, declaredOf: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
 		accepted: map[job.ID]bool{}, results: map[job.Attempt]bool{},
 	}
 	if os.Getenv("SIM_LOG") != "" {
