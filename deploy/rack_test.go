@@ -55,7 +55,7 @@ func buildPrograms(t *testing.T) map[string]string {
 	folder := t.TempDir()
 	for name, pkg := range map[string]string{
 		"coordinator": "coordinator/cmd/coordinator", "synth": "worker-synth/cmd/worker-synth",
-		"gpu": "worker-gpu/cmd/worker-gpu",
+		"gpu": "worker-gpu/cmd/worker-gpu", "proofrack": "cli",
 	} {
 		built[name] = filepath.Join(folder, name)
 		out, err := exec.Command("go", "build", "-tags", "toy", "-o", built[name],
@@ -128,6 +128,7 @@ func TestWholeRackWorksWithTheseRights(t *testing.T) {
 		jobs[tenant] = s.prove(tenant)
 	}
 	s.attackJobs(jobs)
+	s.commands(built["proofrack"], jobs["main"])
 	for _, log := range logs {
 		for line := range strings.Lines(log.String()) {
 			if strings.Contains(strings.ToLower(line), "permission") {
@@ -169,7 +170,19 @@ func (s *servers) prove(tenant job.Tenant) job.ID {
 	defer cancel()
 	b := s.dial(keyring.KindTenant, string(tenant))
 	user := client.New(b, tenant)
+	var heard logged
+	stop, err := b.Subscribe("c2.event."+string(tenant)+".>", func(m bus.Message) { fmt.Fprintln(&heard, m.Subject) })
+	check(s.t, err)
+	defer stop()
 	number := uint64(7)
+	small, err := user.Submit(ctx, client.Request{
+		Key: "small", Kind: "toy", Miner: "f01000", SectorNumber: &number, Input: bytes.NewReader(toy.Slice(9)),
+		Output: job.OutputPartitions,
+	})
+	check(s.t, err)
+	if record, err := user.Wait(ctx, small.Job, nil); err != nil || record.State != job.Done {
+		s.t.Fatalf("small job of %s: %+v, %v", tenant, record, err)
+	}
 	var input []byte
 	for seed := range uint64(4) {
 		input = append(input, toy.Slice(seed)...)
@@ -181,6 +194,7 @@ func (s *servers) prove(tenant job.Tenant) job.ID {
 	check(s.t, err)
 	record, err := user.Wait(ctx, submitted.Job, nil)
 	check(s.t, err)
+	s.events(&heard, submitted.Job)
 	if record.State != job.Done {
 		s.t.Fatalf("job of %s is %s: %+v", tenant, record.State, record.Fault)
 	}
@@ -195,6 +209,21 @@ func (s *servers) prove(tenant job.Tenant) job.ID {
 	_, err = user.Jobs(ctx, wire.JobsRequest{})
 	check(s.t, err)
 	return submitted.Job
+}
+
+// events waits until a tenant has heard of all that happened to its job.
+func (s *servers) events(heard *logged, id job.ID) {
+	s.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		text := heard.String()
+		if strings.Contains(text, string(id)+".accepted") && strings.Contains(text, string(id)+".partition") &&
+			strings.Contains(text, string(id)+".done") {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("events of job %s: %s", id, text)
+		}
+	}
 }
 
 // attackJobs has each tenant ask for the other's job on its own subject, where NATS has no objection: the coordinator
