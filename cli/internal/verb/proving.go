@@ -92,7 +92,7 @@ func (r *provingRun) prove(ctx context.Context) ([]byte, error) {
 		current = k
 		one, err := r.provePartition(ctx, device, k, memory)
 		if err != nil {
-			return nil, fmt.Errorf("prove partition %d: %w", k, err)
+			return nil, err // it names the partition
 		}
 		proof = one.Append(proof)
 	}
@@ -114,7 +114,7 @@ func (r *provingRun) provePartition(
 ) (*groth16.Proof, error) {
 	witness, err := r.work.circuit.Decode(r.work.slices[k])
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("decode slice of partition %d: %w", k, err)
 	}
 	r.stage(k, "synthesis")
 	start := time.Now()
@@ -124,13 +124,13 @@ func (r *provingRun) provePartition(
 		return nil, err
 	}
 	if err := segment.Verify(r.workers); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read segment of partition %d: %w", k, err)
 	}
 	synthesis := time.Since(start)
 	if r.check {
 		r.stage(k, "check of every constraint")
 		if err := segment.Check(r.work.circuit, r.workers); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("check partition %d: %w", k, err)
 		}
 	}
 	pending, err := device.Start(ctx, prover.Source{Segment: segment}, r.params)

@@ -135,7 +135,7 @@ func (p *Prover) Start(ctx context.Context, s *compact.Segment) (*Pending, error
 	work := &Pending{prover: p, segment: s}
 	h, err := p.sumH(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("prove partition %d of circuit %s: %w", s.Partition(), s.CircuitID(), err)
+		return nil, fmt.Errorf("compute the sum over H: %w", err)
 	}
 	l, err := p.sumG1(ctx, StageL, p.queryL(), s)
 	if err == nil {
@@ -145,7 +145,7 @@ func (p *Prover) Start(ctx context.Context, s *compact.Segment) (*Pending, error
 		work.b1, err = p.sumG1(ctx, StageB1, p.queryB(p.params.B1), s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("prove partition %d of circuit %s: %w", s.Partition(), s.CircuitID(), err)
+		return nil, fmt.Errorf("compute the sums over L, A and B1: %w", err)
 	}
 	work.c.Add(&h, &l)
 	return work, nil
@@ -254,7 +254,7 @@ func (w *Pending) Finish(ctx context.Context) (*Proof, error) {
 	p, s := w.prover, w.segment
 	b2, err := p.sumG2(ctx, StageB2, p.queryB(p.params.B2), s)
 	if err != nil {
-		return nil, fmt.Errorf("prove partition %d of circuit %s: %w", s.Partition(), s.CircuitID(), err)
+		return nil, fmt.Errorf("compute the sum over B2: %w", err)
 	}
 	defer p.observe(StageAssemble)()
 	blind, err := newBlind(p.blinding)

@@ -90,16 +90,6 @@ func (a *accumulator[A, J, P]) addSplit(ctx context.Context, bases Bases[A], s S
 	return a.walk(ctx, bases, x)
 }
 
-func (a *accumulator[A, J, P]) addGathered(
-	ctx context.Context, bases Bases[A], indices []uint32, scalars []fr.Element,
-) error {
-	g, err := newGathered(indices, scalars, bases.Len())
-	if err != nil {
-		return err
-	}
-	return a.walk(ctx, bases, g)
-}
-
 // walk reads the selected bases once, in rounds.
 func (a *accumulator[A, J, P]) walk(ctx context.Context, bases Bases[A], s selection) error {
 	if a.failed != nil {

@@ -75,17 +75,6 @@ func (a *G1Accumulator) AddSplit(ctx context.Context, bases G1Bases, s Split) er
 	return a.sum.addSplit(ctx, bases, s)
 }
 
-// AddSelected adds the bases whose bit is set in ones; see Split for the form of the bitmap.
-func (a *G1Accumulator) AddSelected(ctx context.Context, bases G1Bases, ones []uint64) error {
-	return a.sum.addSplit(ctx, bases, Split{Ones: ones})
-}
-
-// AddGathered adds scalars[k] times bases[indices[k]] for all k. An index may occur more than once; one that is
-// not below bases.Len(), or lists of different lengths, give ErrLength.
-func (a *G1Accumulator) AddGathered(ctx context.Context, bases G1Bases, indices []uint32, scalars []fr.Element) error {
-	return a.sum.addGathered(ctx, bases, indices, scalars)
-}
-
 // Result returns the sum of all that was added, (0, 0) for the identity. More may be added afterwards.
 func (a *G1Accumulator) Result(ctx context.Context) (bls12381.G1Affine, error) {
 	return a.sum.result(ctx)
@@ -118,16 +107,6 @@ func (a *G2Accumulator) Add(ctx context.Context, bases G2Bases, scalars []fr.Ele
 // AddSplit is G1Accumulator.AddSplit.
 func (a *G2Accumulator) AddSplit(ctx context.Context, bases G2Bases, s Split) error {
 	return a.sum.addSplit(ctx, bases, s)
-}
-
-// AddSelected is G1Accumulator.AddSelected.
-func (a *G2Accumulator) AddSelected(ctx context.Context, bases G2Bases, ones []uint64) error {
-	return a.sum.addSplit(ctx, bases, Split{Ones: ones})
-}
-
-// AddGathered is G1Accumulator.AddGathered.
-func (a *G2Accumulator) AddGathered(ctx context.Context, bases G2Bases, indices []uint32, scalars []fr.Element) error {
-	return a.sum.addGathered(ctx, bases, indices, scalars)
 }
 
 // Result is G1Accumulator.Result.

@@ -136,7 +136,7 @@ func BenchmarkG1Ones(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := a.AddSelected(b.Context(), bases, ones); err != nil {
+				if err := a.AddSplit(b.Context(), bases, Split{Ones: ones}); err != nil {
 					b.Fatal(err)
 				}
 				got, err := a.Result(b.Context())

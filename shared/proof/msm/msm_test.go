@@ -86,9 +86,9 @@ func TestB10LengthMismatchIsAnError(t *testing.T) {
 		"fewer scalars": func(a *G1Accumulator) error { return a.Add(t.Context(), bases, s.scalars[:69]) },
 		"more scalars":  func(a *G1Accumulator) error { return a.Add(t.Context(), bases.Slice(0, 69), s.scalars) },
 		"no bases":      func(a *G1Accumulator) error { return a.Add(t.Context(), G1Bases{}, s.scalars) },
-		"short bitmap":  func(a *G1Accumulator) error { return a.AddSelected(t.Context(), bases, make([]uint64, 1)) },
-		"long bitmap":   func(a *G1Accumulator) error { return a.AddSelected(t.Context(), bases, make([]uint64, 3)) },
-		"bit past end":  func(a *G1Accumulator) error { return a.AddSelected(t.Context(), bases, []uint64{0, 1 << 6}) },
+		"short bitmap":  func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: make([]uint64, 1)}) },
+		"long bitmap":   func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: make([]uint64, 3)}) },
+		"bit past end":  func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: []uint64{0, 1 << 6}}) },
 		"escape past end": func(a *G1Accumulator) error {
 			return a.AddSplit(t.Context(), bases, Split{Escapes: []uint64{0, 1 << 6}, Full: s.scalars[:1]})
 		},
@@ -97,12 +97,6 @@ func TestB10LengthMismatchIsAnError(t *testing.T) {
 		},
 		"more escapes": func(a *G1Accumulator) error {
 			return a.AddSplit(t.Context(), bases, Split{Full: s.scalars[:1]})
-		},
-		"fewer indices": func(a *G1Accumulator) error {
-			return a.AddGathered(t.Context(), bases, []uint32{1}, s.scalars[:2])
-		},
-		"index past end": func(a *G1Accumulator) error {
-			return a.AddGathered(t.Context(), bases, []uint32{70}, s.scalars[:1])
 		},
 	}
 	for name, call := range tests {
@@ -277,35 +271,6 @@ func testChunksG2(t *testing.T, c Config, s sample, points []bls12381.G2Affine, 
 	if want := s.wantG2(); !got.Equal(&want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-}
-
-func TestGatheredSum(t *testing.T) {
-	t.Parallel()
-	s, points := sampleG1(7, 300, "mixed", "mixed")
-	indices := []uint32{299, 0, 5, 5, 5, 17, 299, 100}
-	scalars := randomScalars(newRand(7), len(indices)-1)
-	scalars = append(scalars, fr.One())
-	var want sample
-	want.scalars = scalars
-	for _, i := range indices {
-		want.logs = append(want.logs, s.logs[i])
-	}
-	backends(t, func(t *testing.T, c Config) {
-		a, err := NewG1Accumulator(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.AddGathered(t.Context(), AffineG1(points), indices, scalars); err != nil {
-			t.Fatal(err)
-		}
-		got, err := a.Result(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w := want.wantG1(); !got.Equal(&w) {
-			t.Errorf("got %v, want %v", got, w)
-		}
-	})
 }
 
 // TestManyPasses adds more points than may wait, so that buckets persist over passes.

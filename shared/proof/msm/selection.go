@@ -60,36 +60,6 @@ func (s dense) pick(p *picked, from, to int) {
 	}
 }
 
-// gathered is one scalar for each of some bases.
-type gathered struct {
-	indices []uint32
-	scalars []fr.Element
-}
-
-func newGathered(indices []uint32, scalars []fr.Element, n int) (gathered, error) {
-	if len(indices) != len(scalars) {
-		return gathered{}, fmt.Errorf("read %d scalars for %d indices: %w", len(scalars), len(indices), ErrLength)
-	}
-	for k, i := range indices {
-		if int64(i) >= int64(n) {
-			return gathered{}, fmt.Errorf("read index %d at %d for %d bases: %w", i, k, n, ErrLength)
-		}
-	}
-	return gathered{indices, scalars}, nil
-}
-
-func (s gathered) len() int { return len(s.indices) }
-
-func (s gathered) pick(p *picked, from, to int) {
-	dense(s.scalars).pick(p, from, to)
-	for k, i := range p.ones {
-		p.ones[k] = int32(s.indices[i])
-	}
-	for k, i := range p.full {
-		p.full[k] = int32(s.indices[i])
-	}
-}
-
 // splitIndex is a checked Split with the rank of each task's first escape.
 type splitIndex struct {
 	Split
