@@ -3,6 +3,7 @@ package prover_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,35 @@ func TestCPUWaitsForItsTurn(t *testing.T) {
 	}
 	if _, err := pending.Finish(t.Context()); !errors.Is(err, prover.ErrClosed) {
 		t.Errorf("finish after close: %v", err)
+	}
+}
+
+// An error in any stage names its partition, and once.
+func TestCPUErrorsNameThePartitionOnce(t *testing.T) {
+	t.Parallel()
+	c := groth16test.Random(1, 60)
+	var params prover.Params
+	params.SRS, params.Artifact = groth16test.Params(t, c)
+	source := prover.Source{Segment: groth16test.Segment(t, c, groth16test.Slice(1))}
+	for _, at := range []groth16.Stage{groth16.StageH, groth16.StageA, groth16.StageB2} {
+		ctx, cancel := context.WithCancel(t.Context())
+		device := prover.NewCPU(prover.CPUConfig{Observe: func(stage groth16.Stage) func() {
+			if stage == at {
+				cancel()
+			}
+			return func() {}
+		}})
+		pending, err := device.Start(ctx, source, params)
+		if err == nil {
+			_, err = pending.Finish(ctx)
+		}
+		if !errors.Is(err, context.Canceled) || strings.Count(err.Error(), "partition") != 1 {
+			t.Errorf("stopped at %s: %v", at, err)
+		}
+		if err := device.Close(); err != nil {
+			t.Error(err)
+		}
+		cancel()
 	}
 }
 
