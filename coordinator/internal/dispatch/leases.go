@@ -130,6 +130,10 @@ func (l *Leader) obituary(r *job.Record, a job.Attempt) string {
 		return fmt.Sprintf("node %s is gone: no heartbeat for a lease of %s, partition was %s", p.Node, l.cfg.Lease, p.Stage)
 	}
 	if live, ok := l.parts.Nodes.Live(p.Node, a); ok {
+		if time.Since(live.SeenAt) > 2*l.cfg.Heartbeat {
+			return fmt.Sprintf("its worker on node %s is gone, in %s: not heard of since %s", p.Node, p.Stage,
+				live.SeenAt.UTC().Format(time.RFC3339))
+		}
 		return fmt.Sprintf("no progress in %s since %s on node %s", p.Stage, live.MovedAt.UTC().Format(time.RFC3339), p.Node)
 	}
 	return fmt.Sprintf("its worker on node %s is gone, in %s (last beat of the node at %s)", p.Node, p.Stage,
