@@ -28,7 +28,8 @@ import (
 var victims = []string{
 	"c2.cancel.other", "c2.submit.other", "c2.admin.drain", "c2.result.n2", "c2.synth.n2", "c2.prove.n2.cpu", "c2.ctl.n2",
 	"c2.node.n2.beat", "c2.node.n2.report", "c2.event.other.x.done", "c2.dlq.failed", "$KV.c2-jobs.job.1",
-	"$KV.c2-lead.leader", "$KV.c2-nodes.node.n2", "$O.c2-in-other.M.eA==", "$O.c2-proofs-other.M.eA==", "$O.c2-slices.M.eA==",
+	"$KV.c2-lead.leader", "$KV.c2-nodes.node.n2", "$O.c2-in-other.M.eA==", "$O.c2-proofs-other.M.eA==",
+	"$O.c2-slices.M.eA==",
 	"$JS.API.STREAM.PURGE.KV_c2-jobs", "$JS.API.STREAM.DELETE.C2_RESULT", "$JS.API.CONSUMER.DELETE.C2_SYNTH.synth-n2",
 	"$JS.API.CONSUMER.CREATE.KV_c2-jobs", "$JS.ACK.C2_SYNTH.synth-n2.1.1.1.1.0", "_INBOX.tenant.other.x",
 	"_INBOX.node.n2.x", "_INBOX.operator.ann.x", "_INBOX.coordinator.c1.x", "_R_.x",
@@ -132,7 +133,7 @@ func (h *harm) state(t *testing.T) map[string]string {
 			}
 		}
 		out[name] = fmt.Sprintf("%d consumers", info.State.Consumers)
-		if !slices.Contains([]string{"C2_SYNTH", "C2_RESULT", "C2_DLQ", "OBJ_c2-in-main"}, name) { // the attacker writes there
+		if !slices.Contains([]string{"C2_SYNTH", "C2_RESULT", "C2_DLQ", "OBJ_c2-in-main"}, name) {
 			out[name] += fmt.Sprintf(", %d written", info.State.LastSeq)
 		}
 	}
@@ -290,7 +291,9 @@ func TestAnswersOfTheServerAreNoBodies(t *testing.T) {
 			if !json.Valid(answer.Data) {
 				t.Errorf("%s: %q", q.name, answer.Data)
 			}
-			for _, body := range []wire.Body{&wire.Submit{}, &wire.JobRequest{}, &wire.Result{}, &wire.Beat{}, &wire.Control{}} {
+			for _, body := range []wire.Body{
+				&wire.Submit{}, &wire.JobRequest{}, &wire.Result{}, &wire.Beat{}, &wire.Control{},
+			} {
 				if err := wire.Decode(answer.Data, body); fault.KindOf(err) != fault.Invalid {
 					t.Errorf("%s is a %T: %v", q.name, body, err)
 				}
@@ -302,7 +305,8 @@ func TestAnswersOfTheServerAreNoBodies(t *testing.T) {
 	}
 }
 
-// TestTracesOfMessagesAreRefused: a message may ask for a report of its way; where to is checked as if it were sent there.
+// TestTracesOfMessagesAreRefused: a message may ask for a report of its way; where to is checked as if it were sent
+// there.
 func TestTracesOfMessagesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newServers(t)
@@ -354,7 +358,9 @@ func TestStreamsSendNothingOn(t *testing.T) {
 		"counter": {"Nats-Incr": {"+1"}},
 		"batch":   {"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"1"}, "Nats-Batch-Commit": {"1"}},
 	} {
-		answer, err := main.RequestMsg(&nats.Msg{Subject: "$O.c2-in-main.C.x", Header: header, Data: []byte("1")}, 2*time.Second)
+		answer, err := main.RequestMsg(&nats.Msg{
+			Subject: "$O.c2-in-main.C.x", Header: header, Data: []byte("1"),
+		}, 2*time.Second)
 		check(t, err)
 		var ack struct{ Error *struct{ Description string } }
 		check(t, json.Unmarshal(answer.Data, &ack))

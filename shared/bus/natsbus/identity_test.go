@@ -47,7 +47,8 @@ func TestIdentityIsReadFromTheCredential(t *testing.T) {
 		listen []string
 		want   Identity
 	}{
-		{"tenant-main", []string{"c2.event.main.>", "_INBOX.tenant.main.>"}, Identity{"tenant", "main", "_INBOX.tenant.main"}},
+		{"tenant-main", []string{"c2.event.main.>", "_INBOX.tenant.main.>"},
+			Identity{"tenant", "main", "_INBOX.tenant.main"}},
 		{"node-a-b", []string{"_INBOX.node.a-b.>"}, Identity{"node", "a-b", "_INBOX.node.a-b"}},
 		{"somebody", []string{"_INBOX.>"}, Identity{}},
 		{"operator-x", []string{"_INBOX.*.x.>", "_INBOX.x", ">"}, Identity{Kind: "operator", Name: "x"}},
@@ -80,7 +81,8 @@ func TestWrongCredentialsFilesGiveOneClearLine(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := ReadIdentity("/nowhere"); fault.KindOf(err) != fault.Invalid || strings.Count(err.Error(), "/nowhere") != 1 {
+	_, err := ReadIdentity("/nowhere")
+	if fault.KindOf(err) != fault.Invalid || strings.Count(err.Error(), "/nowhere") != 1 {
 		t.Error(err)
 	}
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // A server sends its answers wherever an asker wants them. What bears its marks was stored by somebody, and sent on by
-// the server in its own name: it is no message of a program of the rack, and is refused. Accounts keep such answers with
-// who asked; this is for servers without accounts, and should somebody undo them.
+// the server in its own name: it is no message of a program of the rack, and is refused. Accounts keep such answers
+// with who asked; this is for servers without accounts, and should somebody undo them.
 const (
 	storedMark = jetstream.StreamHeader // of messages read from a stream
 	ackPrefix  = "$JS.ACK."             // reply subjects of messages that a consumer delivers
 )
 
-// inboxes are where answers may be wanted: subjects of inboxes, and those that the server makes for askers of other
+// inbox tells where answers may be wanted: on subjects of inboxes, and those that the server makes for askers of other
 // accounts, which no client can use.
 func inbox(reply string) bool {
 	return strings.HasPrefix(reply, "_INBOX") || strings.HasPrefix(reply, "_R_.")
