@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,12 +72,17 @@ func TestLongScalingOverTwoHosts(t *testing.T) {
 			len(v.Nodes[0].Devices) > 0 && len(v.Nodes[0].Devices[0].Circuits) > 0 &&
 			len(v.Nodes[1].Devices) > 0 && len(v.Nodes[1].Devices[0].Circuits) > 0
 	})
+	before := r.processorTimes()
 	began := time.Now()
 	for i := range 2 * scalingEach {
 		r.submitReal(fmt.Sprintf("sector %d", i), c1, input)
 	}
 	r.ended(10 * time.Minute)
 	took := time.Since(began)
+	for name, spent := range r.processorTimes() {
+		t.Logf("processor time of %s: %s", name, spent-before[name])
+	}
+	t.Logf("processor time of the plain processes: %s", plain.processor())
 	proofs := map[job.Node]int{}
 	for _, j := range r.jobs {
 		proofs[r.record(j).Partitions[0].Last().Node]++
@@ -94,6 +100,37 @@ func TestLongScalingOverTwoHosts(t *testing.T) {
 type plain struct {
 	rack                   *rack
 	binary, folder, source string
+
+	mu    sync.Mutex
+	spent time.Duration // processor time since warm
+}
+
+func (p *plain) processor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.spent
+}
+
+// processorTimes are what each process of the rack has used so far; engines count with their worker.
+func (r *rack) processorTimes() map[string]time.Duration {
+	r.t.Helper()
+	processes := append([]*process{r.nats.process, r.redis.process}, r.coordinators...)
+	for _, n := range r.nodes {
+		processes = append(processes, n.synth, n.gpu)
+	}
+	times := map[string]time.Duration{}
+	for _, p := range processes {
+		for _, pid := range append(children(p.pid()), p.pid()) {
+			text := readText("/proc/" + strconv.Itoa(pid) + "/stat")
+			fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+			for _, field := range fields[11:13] { // user and system time in hundredths of a second
+				ticks, err := strconv.ParseInt(field, 10, 64)
+				r.check(err)
+				times[p.name] += time.Duration(ticks) * 10 * time.Millisecond
+			}
+		}
+	}
+	return times
 }
 
 func newPlain(t *testing.T, r *rack, c1 []byte) *plain {
@@ -119,6 +156,9 @@ func (p *plain) prove(ctx context.Context, core int) (proving time.Duration, err
 	if err != nil {
 		return 0, fmt.Errorf("proofrack prove: %w\n%s", err, &failed)
 	}
+	p.mu.Lock()
+	p.spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	p.mu.Unlock()
 	var result struct {
 		Input  float64            `json:"input_seconds"`
 		Stages map[string]float64 `json:"stage_seconds"`
@@ -136,6 +176,7 @@ func (p *plain) prove(ctx context.Context, core int) (proving time.Duration, err
 func (p *plain) warm() {
 	_, err := p.prove(p.rack.t.Context(), 0)
 	p.rack.check(err)
+	p.spent = 0
 }
 
 // run proves scalingEach sectors on each of two cores at once. It gives the time until both are through, and the same
