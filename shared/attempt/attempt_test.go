@@ -67,7 +67,8 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	b.bus.setFence(id, 1)
 	config, log := attempt.DefaultConfig(), zerolog.Nop()
 	b.worker = &attempt.Worker{
-		Config: config, Bus: b.bus, Fences: attempt.NewFences(fakeKV{bus: b.bus}, func() bool { return true }, time.Second),
+		Config: config, Bus: b.bus,
+		Fences: attempt.NewFences(fakeKV{bus: b.bus}, func() bool { return true }, time.Second),
 		Board: attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
 		Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node,
 		Build: "test", Log: log,

@@ -82,13 +82,16 @@ func TestB10LengthMismatchIsAnError(t *testing.T) {
 	t.Parallel()
 	s, points := sampleG1(3, 70, "distinct", "random")
 	bases := AffineG1(points)
+	split := func(ones ...uint64) func(*G1Accumulator) error {
+		return func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: ones}) }
+	}
 	tests := map[string]func(a *G1Accumulator) error{
 		"fewer scalars": func(a *G1Accumulator) error { return a.Add(t.Context(), bases, s.scalars[:69]) },
 		"more scalars":  func(a *G1Accumulator) error { return a.Add(t.Context(), bases.Slice(0, 69), s.scalars) },
 		"no bases":      func(a *G1Accumulator) error { return a.Add(t.Context(), G1Bases{}, s.scalars) },
-		"short bitmap":  func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: make([]uint64, 1)}) },
-		"long bitmap":   func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: make([]uint64, 3)}) },
-		"bit past end":  func(a *G1Accumulator) error { return a.AddSplit(t.Context(), bases, Split{Ones: []uint64{0, 1 << 6}}) },
+		"short bitmap":  split(0),
+		"long bitmap":   split(0, 0, 0),
+		"bit past end":  split(0, 1<<6),
 		"escape past end": func(a *G1Accumulator) error {
 			return a.AddSplit(t.Context(), bases, Split{Escapes: []uint64{0, 1 << 6}, Full: s.scalars[:1]})
 		},
