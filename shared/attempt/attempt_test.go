@@ -69,7 +69,7 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	b.worker = &attempt.Worker{
 		Config: config, Bus: b.bus,
 		Fences: attempt.NewFences(fakeKV{bus: b.bus}, func() bool { return true }, time.Second),
-		Board: attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
+		Board:  attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
 		Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node,
 		Build: "test", Log: log,
 	}
@@ -79,8 +79,8 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 	return b
 }
 
-// A worker whose tasks were begun by another one of the node goes on with them while it drains: what is sealed is proved,
-// not thrown away.
+// A worker whose tasks were begun by another one of the node goes on with them while it drains: what is sealed is
+// proved, not thrown away.
 func TestBegunWorkIsFinishedWhileDraining(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
