@@ -76,7 +76,7 @@ func TestLongBudgetOfTwo(t *testing.T) {
 	s.end()
 	s.judge(t)
 	median := quantile(ratios, 0.5).Seconds()
-	figure(t, "throughput with room for 2 of 12, to that without the ledger, median", median, "", ">= 0.95", median >= 0.95)
+	figure(t, "throughput with room for 2 of 12, to that without the ledger", median, "", ">= 0.95", median >= 0.95)
 	bounded.checkQuietLater()
 	free.checkQuietLater()
 }
