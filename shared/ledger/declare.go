@@ -55,7 +55,7 @@ func Declared(
 	}
 	b.takeAssets(d)
 	b.takeHoldings(d, lease, drift)
-	if drift.Opened {
+	if !d.Correction {
 		b.takeClaims(d, lease, drift)
 	}
 	b.countUsers(d)

@@ -134,12 +134,12 @@ type Declaration struct {
 	Capacity       Amounts
 	Holdings       []Holding
 	// Claims are attempts that own their partitions and may still begin on the node: their tasks are out. A declaration
-	// that opens the book books them, too: the lost book had them, and the node does not hold them yet. An open book has
-	// its own word on them, but keeps in limbo what may begin until its fence is raised.
+	// that is no correction books them, too: a lost book had them, and the node does not hold them yet. A book that is
+	// trusted has its own word on them, but keeps in limbo what may begin until its fence is raised.
 	Claims []Reservation
 	// Assets are those that are loaded or loading; free segments are AssetSegments.
 	Assets []Asset
-	// Correction tells that the book is believed to be open: a closed one is not opened but refused with a [Refusal].
+	// Correction tells that the book is trusted: a closed one is not opened but refused with a [Refusal].
 	// The report may be from before the book was lost, and grants may be on their way that rely on the lost book.
 	Correction bool
 	// Partial tells that the host could not read its whole book: what is missing proves nothing.
@@ -226,7 +226,7 @@ type Drift struct {
 	Unheld []job.Attempt
 	// Unknown were held and not booked; they are now.
 	Unknown []job.Attempt
-	// Claimed were neither, may still begin, and are booked now that the book is open again.
+	// Claimed were neither, may still begin, and are booked now.
 	Claimed []job.Attempt
 	// Freed were in limbo and are no longer held.
 	Freed []job.Attempt

@@ -63,7 +63,9 @@ func (r *tight) lead(term uint64) {
 		ParamsDir: r.t.TempDir(), Find: func(string) (circuit.Circuit, error) { return toy.Circuit(), nil }, InputsKept: 1,
 	}, r.store)
 	r.check(err)
-	leader, err := dispatch.New(dispatch.DefaultConfig(), dispatch.Parts{
+	config := dispatch.DefaultConfig()
+	config.Scheduler.GuessDefault = time.Second // so that a device wants many attempts ahead
+	leader, err := dispatch.New(config, dispatch.Parts{
 		Bus: r.bus, Store: r.store, Nodes: r.nodes, Ledger: r.books.Open(), Verifier: verifier, Log: zerolog.Nop(),
 	}, lead.Reign{Term: term, Epoch: "e"})
 	r.check(err)
@@ -129,7 +131,7 @@ func TestWhatMayStillBeginIsCountedWhenALostBookIsOpened(t *testing.T) {
 						time.Sleep(time.Second)
 						stages, _ := r.stages(id)
 						if stages[job.Reserved] > 1 || second == 10 && stages[job.Reserved] != 1 {
-							t.Fatalf("after %d seconds, on a node on which one fits: %v", second, stages)
+							r.t.Fatalf("after %d seconds, on a node on which one fits: %v", second, stages)
 						}
 						if second == 10 {
 							harm(r.books, early)
