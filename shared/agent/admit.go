@@ -175,7 +175,9 @@ func (b *Book) giveWay(c *content, capacity ledger.Amounts) error {
 		if keep == free[kind] {
 			continue
 		}
-		if err := b.config.Segments.Trim(kind, keep); err != nil {
+		free, err := b.config.Segments.Trim(kind, keep)
+		b.later = append(b.later, free)
+		if err != nil {
 			return err
 		}
 		left, err := b.config.Segments.FreeBytes()

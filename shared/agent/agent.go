@@ -127,6 +127,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-a.poke:
 			send = true
 		case <-beats.C:
+			a.clear(ctx)
 			a.mend(ctx, nil)
 			send = true
 		case <-sweeps.C:
@@ -167,6 +168,19 @@ func (a *Agent) unlock() {
 		a.config.Logger.Error().Err(err).Msg("cannot let go of host lock")
 	}
 	a.lock = nil
+}
+
+// clear takes this worker's abandoned bookings out of the book, whether it speaks for the host or not.
+func (a *Agent) clear(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, a.config.Heartbeat)
+	defer cancel()
+	gone, err := a.config.Book.removeAbandoned(ctx)
+	if err != nil {
+		a.config.Logger.Error().Err(err).Msg("cannot take an abandoned booking out of the book")
+	}
+	for _, attempt := range gone {
+		a.config.Logger.Warn().Stringer("attempt", attempt).Msg("took an abandoned booking out of the book")
+	}
 }
 
 // mend takes dead bookings out of the book and tells whether there were any. Neither the lock nor the records may hold

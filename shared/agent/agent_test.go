@@ -262,3 +262,50 @@ func TestAgentChecksItsConfig(t *testing.T) {
 		}
 	}
 }
+
+// A booking that cannot be removed, since another process holds the book, is removed later: by its own worker's agent,
+// although that worker lives and another one speaks for the host.
+func TestAbandonedBookingIsRemovedLater(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	run(t, n, n.book).next(t, "the host's report", withHost)
+	hasty, err := agent.OpenBook(agent.BookConfig{
+		Path: n.path, Group: -1, Instance: "hasty", Role: "gpu", LockWait: time.Millisecond, Segments: n.spill,
+		Capacity: func() (ledger.Amounts, error) { return capacity(), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hasty.Close() })
+	a := attempt(1, 0, 1)
+	held, err := hasty.Admit(t.Context(), agent.Request{Attempt: a, Circuit: circuitID, Amounts: gib(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := run(t, n, hasty)
+	unlock := holdBookLock(t, n.path)
+	if err := held.Remove(t.Context()); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("remove while the book is held: %v", err)
+	}
+	held.Abandon()
+	second.next(t, "a beat while the book is held", func(*wire.Beat) bool { return true })
+	if !hasty.Booked(a) {
+		t.Error("the booking is gone while the book is held")
+	}
+	unlock()
+	for deadline := time.Now().Add(20 * time.Second); hasty.Booked(a); {
+		if time.Now().After(deadline) {
+			t.Fatal("the booking stays")
+		}
+		second.next(t, "a beat", func(*wire.Beat) bool { return true })
+	}
+	if _, err := hasty.Admit(t.Context(), agent.Request{Attempt: a, Circuit: circuitID, Amounts: gib(1)}); err != nil {
+		t.Errorf("book it again: %v", err)
+	}
+	for range 5 { // the second booking was not abandoned
+		second.next(t, "a beat", func(*wire.Beat) bool { return true })
+	}
+	if !hasty.Booked(a) {
+		t.Error("the next booking of the attempt was removed, too")
+	}
+}

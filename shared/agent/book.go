@@ -46,7 +46,8 @@ type Segments interface {
 	Lend(a job.Attempt, kind handoff.Kind, body bytesize.Bytes) (bool, error)
 	// FreeBytes is what lies in the pool; Trim unlinks free segments until no more than keep are left.
 	FreeBytes() (map[handoff.Kind]bytesize.Bytes, error)
-	Trim(kind handoff.Kind, keep bytesize.Bytes) error
+	// Their memory is given back when free is called.
+	Trim(kind handoff.Kind, keep bytesize.Bytes) (free func(), err error)
 	// Lookup reads the header of an attempt's segment.
 	Lookup(a job.Attempt) (handoff.Header, handoff.Kind, error)
 	// Reclaim gives back what a dead attempt left.
@@ -100,7 +101,11 @@ type Book struct {
 	lock   *os.File
 	cache  map[string]cached
 	assets map[string]*heldAsset
+	later  []func() // what a change leaves to be done without the lock
 	tmp    atomic.Uint64
+
+	owedMu sync.Mutex
+	owed   map[job.Attempt]*Held // abandoned, still to be removed
 }
 
 const (
@@ -125,7 +130,7 @@ func OpenBook(config BookConfig) (*Book, error) {
 	b := &Book{
 		config: config, folder: filepath.Join(config.Path, bookFolder),
 		owner: Owner{Instance: config.Instance, Role: config.Role, Process: process},
-		cache: map[string]cached{}, assets: map[string]*heldAsset{},
+		cache: map[string]cached{}, assets: map[string]*heldAsset{}, owed: map[job.Attempt]*Held{},
 	}
 	if err := makeFolder(b.folder, config.Group); err != nil {
 		return nil, fmt.Errorf("open book: %w", err)
@@ -204,24 +209,35 @@ func (b *Book) Close() error {
 // behalf (an engine) inherits it, so that the worker's bookings do not count as dead before the child is gone, too.
 func (b *Book) Evidence() *os.File { return b.proc }
 
-// locked runs a change while no other process of the node makes one.
+// locked runs a change while no other process of the node makes one, then, without the lock, what the change left for
+// later: to free large segments takes longer than anybody should wait for the book.
 func (b *Book) locked(ctx context.Context, change func() error) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.lock == nil {
-		return ErrBookClosed
-	}
-	if err := b.acquire(ctx); err != nil {
-		return err
-	}
-	err := change()
-	if unlockErr := unix.Flock(int(b.lock.Fd()), unix.LOCK_UN); unlockErr != nil {
-		panic(fmt.Sprintf("agent: unlock book %s: %v", b.folder, unlockErr))
+	later, err := b.underLock(ctx, change)
+	for _, do := range later {
+		do()
 	}
 	return err
 }
 
-// acquire takes the lock of the book. It is held for far less than a millisecond, unless its holder is stopped.
+func (b *Book) underLock(ctx context.Context, change func() error) (later []func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock == nil {
+		return nil, ErrBookClosed
+	}
+	if err := b.acquire(ctx); err != nil {
+		return nil, err
+	}
+	err = change()
+	later, b.later = b.later, nil
+	if unlockErr := unix.Flock(int(b.lock.Fd()), unix.LOCK_UN); unlockErr != nil {
+		panic(fmt.Sprintf("agent: unlock book %s: %v", b.folder, unlockErr))
+	}
+	return later, err
+}
+
+// acquire takes the lock of the book. It is held for far less than a millisecond, unless its holder is stopped; then the
+// error is of the veto's kind (Exhausted): the attempt is handed back at no cost.
 func (b *Book) acquire(ctx context.Context) error {
 	fd := int(b.lock.Fd())
 	deadline := time.Now().Add(b.config.LockWait)
@@ -237,7 +253,7 @@ func (b *Book) acquire(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(deadline):
-			return fault.New(fault.Transient, "lock book %s: another process has held it for %s", b.folder,
+			return fault.New(fault.Exhausted, "lock book %s: another process has held it for %s", b.folder,
 				b.config.LockWait)
 		}
 		time.Sleep(pause)

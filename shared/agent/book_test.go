@@ -404,7 +404,7 @@ func TestStoppedHolderOfTheLockIsWaitedForWithALimit(t *testing.T) {
 	defer hasty.Close()
 	unlock := holdBookLock(t, n.path)
 	request := agent.Request{Attempt: attempt(1, 0, 1), Amounts: gib(1)}
-	if _, err := hasty.Admit(t.Context(), request); fault.KindOf(err) != fault.Transient {
+	if _, err := hasty.Admit(t.Context(), request); fault.KindOf(err) != fault.Exhausted {
 		t.Errorf("past the limit: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -143,6 +144,42 @@ func (h *Held) Remove(ctx context.Context) error {
 	}
 	h.leave(err)
 	return err
+}
+
+// Abandon has the agent of this worker take the booking out of the book, after Remove failed: it tries with every beat
+// until the booking is gone, and reclaims the segment first.
+func (h *Held) Abandon() {
+	b := h.book
+	b.owedMu.Lock()
+	defer b.owedMu.Unlock()
+	b.owed[h.Booking().Attempt] = h
+}
+
+// removeAbandoned takes abandoned bookings out of the book and gives those that are gone.
+func (b *Book) removeAbandoned(ctx context.Context) (gone []job.Attempt, err error) {
+	b.owedMu.Lock()
+	owed := maps.Clone(b.owed)
+	b.owedMu.Unlock()
+	for a, h := range owed {
+		if segments := b.config.Segments; segments != nil {
+			if e := segments.Reclaim(a); e != nil {
+				err = errors.Join(err, e)
+				continue
+			}
+		}
+		if e := h.Remove(ctx); e != nil {
+			err = errors.Join(err, e)
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		gone = append(gone, a)
+		b.owedMu.Lock()
+		delete(b.owed, a)
+		b.owedMu.Unlock()
+	}
+	return gone, err
 }
 
 func (h *Held) isGone() bool {

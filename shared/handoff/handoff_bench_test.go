@@ -48,7 +48,7 @@ func benchSegment(b *testing.B, pooled bool, size int64) {
 	for n := uint64(2); b.Loop(); n++ {
 		if !pooled {
 			b.StopTimer()
-			if err := s.Trim(handoff.SHM, 0); err != nil {
+			if err := trim(s, handoff.SHM, 0); err != nil {
 				b.Fatal(err)
 			}
 			b.StartTimer()
@@ -80,7 +80,7 @@ func BenchmarkParts(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.StopTimer()
-			if err := errors.Join(d.GiveBack(), s.Trim(handoff.SHM, 0)); err != nil {
+			if err := errors.Join(d.GiveBack(), trim(s, handoff.SHM, 0)); err != nil {
 				b.Fatal(err)
 			}
 			b.StartTimer()

@@ -138,31 +138,41 @@ func (f *folder) reuse(a job.Attempt, size int64, hidden string) (*os.File, erro
 // removeIdle unlinks a file of ours that nobody holds. errHeld: somebody does. ErrRefused: it is not ours. A file that
 // is gone is no error.
 func (f *folder) removeIdle(dir *os.File, name string) error {
+	file, err := f.unlinkIdle(dir, name)
+	if file != nil {
+		release(file) //nolint:errcheck // it was only looked at
+	}
+	return err
+}
+
+// unlinkIdle is removeIdle, but its bytes stay until the file that it gives is released: to free gigabytes takes a
+// while. There is none when there was nothing to unlink.
+func (f *folder) unlinkIdle(dir *os.File, name string) (*os.File, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		if errors.Is(err, unix.ENOENT) {
-			return nil
+			return nil, nil
 		}
-		return &fs.PathError{Op: "stat", Path: dir.Name() + "/" + name, Err: err}
+		return nil, &fs.PathError{Op: "stat", Path: dir.Name() + "/" + name, Err: err}
 	}
 	if err := f.checkOwner(&stat); err != nil {
-		return err
+		return nil, err
 	}
 	file, _, err := openAt(dir, name, unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer release(file) //nolint:errcheck // it was only looked at
-	if err := lock(file, unix.LOCK_EX); err != nil {
-		return err
+	err = lock(file, unix.LOCK_EX)
+	if err == nil && f.same(dir, name, file) {
+		if err = unlinkAt(dir, name); err == nil {
+			return file, nil
+		}
 	}
-	if !f.same(dir, name, file) {
-		return nil
-	}
-	return unlinkAt(dir, name)
+	release(file) //nolint:errcheck // it was only looked at
+	return nil, err
 }
 
 // toPool moves the file of a segment into the pool, unless its name leads to another file by now.
@@ -228,15 +238,23 @@ func (s *Spill) FreeBytes() (map[Kind]bytesize.Bytes, error) {
 	return sums, nil
 }
 
-// Trim unlinks free segments, those that came first first, until the pool of a kind holds no more than keep.
-func (s *Spill) Trim(kind Kind, keep bytesize.Bytes) error {
+// Trim unlinks free segments, those that came first first, until the pool of a kind holds no more than keep. Their
+// memory is given back when free is called, which takes a while; it must be called, an error or not.
+func (s *Spill) Trim(kind Kind, keep bytesize.Bytes) (free func(), err error) {
+	var unlinked []*os.File
+	free = func() {
+		for _, file := range unlinked {
+			release(file) //nolint:errcheck // nothing was written
+		}
+		unlinked = nil
+	}
 	f := s.folder(kind)
 	if f == nil {
-		return nil
+		return free, nil
 	}
 	files, err := f.free()
 	if err != nil {
-		return err
+		return free, err
 	}
 	var kept bytesize.Bytes
 	for _, p := range files {
@@ -244,9 +262,13 @@ func (s *Spill) Trim(kind Kind, keep bytesize.Bytes) error {
 			continue
 		}
 		kept -= bytesize.Bytes(p.bytes)
-		if err := f.removeIdle(f.pool, p.name); err != nil && !errors.Is(err, errHeld) && !errors.Is(err, ErrRefused) {
-			return err
+		file, err := f.unlinkIdle(f.pool, p.name)
+		if err != nil && !errors.Is(err, errHeld) && !errors.Is(err, ErrRefused) {
+			return free, err
+		}
+		if file != nil {
+			unlinked = append(unlinked, file)
 		}
 	}
-	return nil
+	return free, nil
 }

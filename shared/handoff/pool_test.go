@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,16 +84,16 @@ func TestPoolIsTrimmedOldestFirst(t *testing.T) {
 	for n := range sizes {
 		sizes[n] = s.FileBytes(handoff.SHM, bytesize.Bytes(10_000*(n+1)))
 	}
-	if err := s.Trim(handoff.SHM, sizes[3]+sizes[2]); err != nil {
+	if err := trim(s, handoff.SHM, sizes[3]+sizes[2]); err != nil {
 		t.Fatal(err)
 	}
 	if got := freeBytes(t, s); got != sizes[3]+sizes[2] {
 		t.Errorf("kept %s", got)
 	}
-	if err := s.Trim(handoff.Disk, 0); err != nil {
+	if err := trim(s, handoff.Disk, 0); err != nil {
 		t.Error(err)
 	}
-	if err := s.Trim(handoff.SHM, 0); err != nil || freeBytes(t, s) != 0 {
+	if err := trim(s, handoff.SHM, 0); err != nil || freeBytes(t, s) != 0 {
 		t.Errorf("kept %s, %v", freeBytes(t, s), err)
 	}
 }
@@ -134,7 +135,7 @@ func TestPoolFileInUseIsNotLent(t *testing.T) {
 	if report := mustSweep(t, s); len(report.Removed) != 0 || report.HeldCount != 1 {
 		t.Errorf("sweep %+v", report)
 	}
-	if err := s.Trim(handoff.SHM, 0); err != nil || freeBytes(t, s) == 0 {
+	if err := trim(s, handoff.SHM, 0); err != nil || freeBytes(t, s) == 0 {
 		t.Errorf("trimmed although it is mapped: %v", err)
 	}
 	mustWrite(t, s, b, 10_000)
@@ -257,4 +258,47 @@ func TestSweepTakesHalfMadeFilesOfWantedAttempts(t *testing.T) {
 	if len(report.Removed) != 1 || report.Removed[0].Why != "left while it was made" {
 		t.Errorf("sweep %+v, folder %v", report, files(t, path, "seg"))
 	}
+}
+
+// trim trims and gives the memory back.
+func trim(s *handoff.Spill, kind handoff.Kind, keep bytesize.Bytes) error {
+	free, err := s.Trim(kind, keep)
+	free()
+	return err
+}
+
+// The memory of what is trimmed is given back apart, so that nobody waits for it under a lock; the names are gone.
+func TestTrimUnlinksFirstAndFreesLater(t *testing.T) {
+	t.Parallel()
+	path := memoryFolder(t)
+	s := newSpill(t, path)
+	freed(t, s, 1, 1<<20)
+	before := openFiles(t, path)
+	free, err := s.Trim(handoff.SHM, 0)
+	if err != nil || freeBytes(t, s) != 0 {
+		t.Fatalf("trim: %v, %s in the pool", err, freeBytes(t, s))
+	}
+	if n := openFiles(t, path); n != before+1 {
+		t.Errorf("%d files are open, want the %d of before and the unlinked one", n, before)
+	}
+	free()
+	free()
+	if n := openFiles(t, path); n != before {
+		t.Errorf("%d files are open after the memory was given back, want %d", n, before)
+	}
+}
+
+// openFiles counts the open files of this process that are or were below a folder.
+func openFiles(t *testing.T, folder string) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, folder) {
+			n++
+		}
+	}
+	return n
 }
