@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
@@ -243,4 +245,38 @@ func TestLongB84KilledByTurnsNothingPilesUp(t *testing.T) {
 		})
 	}
 	r.clean()
+}
+
+// A booking that cannot be removed, since another process holds the node's book, changes nothing of the outcome: the
+// success is told alone, and the booking goes once the book is free.
+func TestLongHeldBookDoesNotTurnASuccessIntoAFailure(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.makeParams()
+	r.startSynth()
+	gpu := r.startGPU("test.folder="+r.hooks, "test.hooks=pause@gpu.before-free")
+	r.ready(wire.RoleGPU)
+	id := r.job(1)
+	a := r.claim(id)
+	r.wantProof(r.result(), a, 1)
+	r.wait("the attempt pauses", func() bool { return r.reached("gpu.before-free#1") })
+	lock, err := os.OpenFile(filepath.Join(r.view, "book", "lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	r.waitFor(time.Minute, "the book is locked", func() bool {
+		return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	})
+	r.letGo("gpu.before-free#1")
+	r.wait("the removal fails", func() bool { return strings.Contains(gpu.log.String(), "booking stays for now") })
+	r.noResult()
+	if got := r.bookings(); len(got) != 1 {
+		t.Errorf("bookings %v, want one", got)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	r.clean()
+	r.noResult()
 }

@@ -75,7 +75,7 @@ func (t *task) Stage() job.Stage               { return job.Sealed }
 func (t *task) TraceParent() string            { return t.ProveTask.TraceParent }
 
 // Work proves one sealed segment.
-func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
+func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	h := t.device.host
 	h.Points.Hit(ctx, PointAfterFetch)
 	r.SetHandoff(t.Handoff)
@@ -83,7 +83,7 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.free(ctx, r, held)) }()
+	defer t.free(ctx, r, held)
 	if !slices.Contains(h.Spill.Kinds(), handoff.Kind(t.Handoff)) { // a mistake of the host's, not of the job
 		return fault.New(fault.Exhausted, "segment of attempt %s lies on %s, this worker has no spill folder there",
 			r.Attempt(), t.Handoff)
@@ -96,7 +96,7 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, segment.GiveBack()) }()
+	defer t.giveBack(segment)
 	r.Follow(t.device.progress)
 	result, err := t.prove(ctx, r, held, segment)
 	if err != nil {
@@ -134,17 +134,27 @@ func (t *task) take(ctx context.Context, r *attempt.Run) (*agent.Held, error) {
 	}
 }
 
-// free takes the booking out of the book; the segment is back by then, and the engine has let go of it.
-func (t *task) free(ctx context.Context, r *attempt.Run, held *agent.Held) error {
-	h := t.device.host
-	if err := h.Spill.Reclaim(r.Attempt()); err != nil && !errors.Is(err, handoff.ErrBusy) {
-		return err
+// giveBack gives a segment back. What goes wrong is no part of the outcome: a proof that is stored stays a success, and
+// free and the sweep of the spill folders look for the segment again.
+func (t *task) giveBack(segment *handoff.Segment) {
+	if err := segment.GiveBack(); err != nil {
+		t.device.config.Log.Error().Err(err).Stringer("attempt", t.Attempt()).Msg("segment was not given back")
 	}
-	if err := held.Remove(context.WithoutCancel(ctx)); err != nil {
-		return err
+}
+
+// free takes the booking out of the book; the segment is back by then, and the engine has let go of it. What goes wrong
+// is no part of the outcome: the agent tries again until the booking is gone.
+func (t *task) free(ctx context.Context, r *attempt.Run, held *agent.Held) {
+	err := t.device.host.Spill.Reclaim(r.Attempt())
+	if err == nil || errors.Is(err, handoff.ErrBusy) {
+		err = held.Remove(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		held.Abandon()
+		t.device.config.Log.Error().Err(err).Stringer("attempt", r.Attempt()).Msg("booking stays for now")
+		return
 	}
 	r.Freed(ctx)
-	return nil
 }
 
 // triesMax is how often an attempt is given to an engine: the second time alone.

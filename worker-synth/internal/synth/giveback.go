@@ -3,7 +3,6 @@ package synth
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/proofrack/proofrack/shared/agent"
 	"github.com/proofrack/proofrack/shared/fault"
@@ -36,43 +35,45 @@ func (s *Synth) sealedKind(a job.Attempt) (handoff.Kind, error) {
 	return kind, err
 }
 
-// giveBack frees what an attempt that failed before the hand-over holds.
-func (m *making) giveBack(ctx context.Context) error {
+// giveBack frees what an attempt that failed before the hand-over holds. What goes wrong is no part of the outcome: the
+// agent tries again until the booking is gone.
+func (m *making) giveBack(ctx context.Context) {
 	if m.held.Booking().Handed { // the hand-over itself went through
-		return m.takeBack(ctx)
+		m.takeBack(ctx)
+		return
 	}
-	ctx = context.WithoutCancel(ctx)
+	var err error
 	if m.draft != nil {
-		if err := m.draft.GiveBack(); err != nil {
-			return fmt.Errorf("give back segment of attempt %s: %w", m.run.Attempt(), err)
-		}
-	} else if err := m.spill.Reclaim(m.run.Attempt()); err != nil && !errors.Is(err, handoff.ErrBusy) { // what was lent
-		return fmt.Errorf("give back segment of attempt %s: %w", m.run.Attempt(), err)
+		err = m.draft.GiveBack()
+	} else if err = m.spill.Reclaim(m.run.Attempt()); errors.Is(err, handoff.ErrBusy) { // what was lent
+		err = nil
 	}
-	if err := m.held.Remove(ctx); err != nil {
-		return err
-	}
-	m.run.Freed(ctx)
-	return nil
+	m.free(ctx, m.held, err)
 }
 
 // takeBack frees what was handed over and could not be announced, unless the device's worker has it already.
-func (m *making) takeBack(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
+func (m *making) takeBack(ctx context.Context) {
 	a := m.run.Attempt()
-	held, err := m.book.Take(ctx, a)
+	held, err := m.book.Take(context.WithoutCancel(ctx), a)
 	if errors.Is(err, agent.ErrBooked) || errors.Is(err, agent.ErrNotBooked) {
-		return nil
+		return
+	}
+	if err != nil { // the segment holds the booking: both go once the fence is raised, or a device's worker takes them
+		m.log.Error().Err(err).Stringer("attempt", a).Msg("segment was not taken back")
+		return
+	}
+	m.free(ctx, held, m.spill.Reclaim(a))
+}
+
+// free takes a booking out of the book, now if its segment was given back without an error.
+func (m *making) free(ctx context.Context, held *agent.Held, err error) {
+	if err == nil {
+		err = held.Remove(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		return err
-	}
-	if err := m.spill.Reclaim(a); err != nil {
-		return fmt.Errorf("give back segment of attempt %s: %w", a, err)
-	}
-	if err := held.Remove(ctx); err != nil {
-		return err
+		held.Abandon()
+		m.log.Error().Err(err).Stringer("attempt", m.run.Attempt()).Msg("booking stays for now")
+		return
 	}
 	m.run.Freed(ctx)
-	return nil
 }

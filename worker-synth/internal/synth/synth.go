@@ -158,10 +158,12 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 		return err
 	}
 	if err := m.make(ctx, witness); err != nil {
-		return errors.Join(err, m.giveBack(ctx))
+		m.giveBack(ctx)
+		return err
 	}
 	if err := m.announce(ctx); err != nil {
-		return errors.Join(err, m.takeBack(ctx))
+		m.takeBack(ctx)
+		return err
 	}
 	s.points.Hit(ctx, PointBeforeAck)
 	return nil
