@@ -282,7 +282,8 @@ func TestAnswersOfTheServerAreNoBodies(t *testing.T) {
 	for kind, name := range map[keyring.Kind]string{keyring.KindTenant: "main", keyring.KindNode: "n1"} {
 		conn, _ := s.raw(kind, name)
 		for _, q := range s.questions(kind) {
-			if strings.HasPrefix(q.subject, "$JS.API.DIRECT") || strings.Contains(q.subject, "MSG.NEXT") || q.name == "service" {
+			if strings.HasPrefix(q.subject, "$JS.API.DIRECT") || strings.Contains(q.subject, "MSG.NEXT") ||
+				q.name == "service" {
 				continue // stored bytes, or our own answer
 			}
 			answer, err := conn.Request(q.subject, []byte(q.body), 5*time.Second)
@@ -327,8 +328,8 @@ func TestTracesOfMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestStreamsSendNothingOn: no stream has a feature by which a stored message gets to another subject, later or at once,
-// and a tenant's message that asks for one is refused.
+// TestStreamsSendNothingOn: no stream has a feature by which a stored message gets to another subject, later or at
+// once, and a tenant's message that asks for one is refused.
 func TestStreamsSendNothingOn(t *testing.T) {
 	t.Parallel()
 	s := newServers(t)

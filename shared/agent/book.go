@@ -236,8 +236,8 @@ func (b *Book) underLock(ctx context.Context, change func() error) (later []func
 	return later, err
 }
 
-// acquire takes the lock of the book. It is held for far less than a millisecond, unless its holder is stopped; then the
-// error is of the veto's kind (Exhausted): the attempt is handed back at no cost.
+// acquire takes the lock of the book. It is held for far less than a millisecond, unless its holder is stopped; then
+// the error is of the veto's kind (Exhausted): the attempt is handed back at no cost.
 func (b *Book) acquire(ctx context.Context) error {
 	fd := int(b.lock.Fd())
 	deadline := time.Now().Add(b.config.LockWait)

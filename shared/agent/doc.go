@@ -22,8 +22,8 @@
 // A veto ([Veto], kind Exhausted) is the answer when bookings, assets, free segments that cannot give way, and what is
 // asked for are more than the capacity of a pool; it costs nothing. A booking goes only when its bytes are gone: its
 // segment given back and its owner either done or dead. Death is proved by the flock of book/proc.<instance>, which the
-// kernel drops after the memory of the last process that inherited it, or by another boot id. Time proves nothing. A live
-// owner whose Remove failed abandons the booking; its agent removes it then.
+// kernel drops after the memory of the last process that inherited it, or by another boot id. Time proves nothing. A
+// live owner whose Remove failed abandons the booking; its agent removes it then.
 //
 // # The agent
 //

@@ -104,8 +104,8 @@ func (r *tight) report() {
 	}
 }
 
-// Invariant 1 when the ledger forgets: a task that waits in the queue is on no host and not in the new book, and yet its
-// bytes must not be granted a second time, by whomever leads.
+// Invariant 1 when the ledger forgets: a task that waits in the queue is on no host and not in the new book, and yet
+// its bytes must not be granted a second time, by whomever leads.
 func TestWhatMayStillBeginIsCountedWhenALostBookIsOpened(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(s *memledger.Store, early memledger.Snapshot){
@@ -145,8 +145,8 @@ func TestWhatMayStillBeginIsCountedWhenALostBookIsOpened(t *testing.T) {
 	}
 }
 
-// A leader that begins grants nothing by reports that came before its reign: other leaders may have granted and released
-// since, and the reports may be from before the ledger lost its books.
+// A leader that begins grants nothing by reports that came before its reign: other leaders may have granted and
+// released since, and the reports may be from before the ledger lost its books.
 func TestANewLeaderWaitsForAReportOfItsReign(t *testing.T) {
 	t.Parallel()
 	onTight(t, func(r *tight) {

@@ -127,7 +127,8 @@ func (w *world) seeBooks(ctx context.Context) {
 	}
 }
 
-// seeGrant looks at the very moment of a grant, which is what invariant 1 promises: what the ledger has booked, what the
+// seeGrant looks at the very moment of a grant, which is what invariant 1 promises: what the ledger has booked, what
+// the
 // host holds, and what may still begin on it, each attempt counted once, is never more than the host has. Neither a
 // ledger that forgot or went back, nor one that took an early word for gone bytes, passes.
 func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
@@ -177,8 +178,13 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 		}
 	}
 	if declaredOf.Before(lostAt.Add(-lateMax)) {
-		w.fail("barrier: %s was granted on node %s, whose book was lost at %.1fs and whose report of %.1fs was declared last",
-			granted, h.name, lostAt.Sub(w.began).Seconds(), declaredOf.Sub(w.began).Seconds())
+		w.fail(
+			"barrier: %s was granted on node %s, whose book was lost at %.1fs and whose report of %.1fs was declared last",
+			granted,
+			h.name,
+			lostAt.Sub(w.began).Seconds(),
+			declaredOf.Sub(w.began).Seconds(),
+		)
 	}
 }
 
@@ -187,8 +193,8 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 const overWithin = 3 * time.Minute
 
 // seeOver looks at a book that is over its capacity. When the ledger was set back, it has what was released before, and
-// what the node holds comes on top: by design section 4 nothing frees those bytes but the node's evidence, so until that
-// has come the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
+// what the node holds comes on top: by design section 4 nothing frees those bytes but the node's evidence, so until
+// that has come the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
 func (w *world) seeOver(h *host, b *ledger.NodeBook) {
 	pools := b.Over()
 	if len(pools) == 0 {

@@ -251,8 +251,8 @@ func (p *player) call(client, verb string, words []string) string {
 	return ""
 }
 
-// declaration reads boot=b1 instance=i1 seq=3 partial correction, capacities as ram=5, assets as srs:x@ram=5, holdings as
-// +j1.0.1 ram=5 (dead ones as ~j1.0.1) and claims as ?j1.0.1 ram=5, each ended by the next one.
+// declaration reads boot=b1 instance=i1 seq=3 partial correction, capacities as ram=5, assets as srs:x@ram=5, holdings
+// as +j1.0.1 ram=5 (dead ones as ~j1.0.1) and claims as ?j1.0.1 ram=5, each ended by the next one.
 func (p *player) declaration(node job.Node, words []string) *ledger.Declaration {
 	d := &ledger.Declaration{Node: node, Boot: "b1", Instance: "i1", Capacity: ledger.Amounts{}}
 	var holding *ledger.Holding
