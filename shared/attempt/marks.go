@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -140,7 +141,7 @@ func lockMark(path string, flags int) (f *os.File, linked bool, err error) {
 func readDeaths(f *os.File) (int, error) {
 	text := make([]byte, 8)
 	n, err := f.ReadAt(text, 0)
-	if n == 0 && err != nil && !strings.Contains(err.Error(), "EOF") {
+	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	deaths, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
@@ -180,7 +181,7 @@ func (k *mark) step(by int) {
 	if k.depth < 0 {
 		deaths++
 	}
-	// One byte in place, padded: whoever reads it after our death sees the old number or the new one.
+	// One digit in place of another: whoever reads it after our death sees the old number or the new one.
 	if _, err := k.file.WriteAt([]byte(strconv.Itoa(deaths)), 0); err != nil {
 		k.marks.log.Warn().Err(err).Str("mark", k.path).Msg("work is not marked, a death would not be counted")
 	}

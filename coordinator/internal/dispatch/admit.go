@@ -17,7 +17,7 @@ import (
 // admit reserves, claims and publishes an attempt, in the node's lane.
 func (l *Leader) admit(d *scheduler.Admit) {
 	b := l.book(d.Place.Node)
-	b.asked[d.Attempt], b.asking[d.Attempt] = true, d.Needs
+	b.asked[d.Attempt] = d.Needs
 	if d.From != nil {
 		b.freeing[*d.From], b.transferring[*d.From] = true, true
 	}
@@ -137,16 +137,21 @@ func (l *Leader) giveBack(ctx context.Context, call ledger.Call, d *scheduler.Ad
 // passOver makes sure that an attempt which was never claimed can't be: a release of its name that arrives late would
 // take the bytes from the next claim of that name.
 func (l *Leader) passOver(ctx context.Context, a job.Attempt) error {
-	_, err := l.parts.Store.Update(ctx, a.Job, func(r *job.Record) error {
-		if !r.PassOver(a) {
-			return store.ErrUnchanged
-		}
-		return nil
-	})
+	_, err := l.parts.Store.Update(ctx, a.Job, passingOver(a))
 	if fault.KindOf(err) == fault.NotFound {
 		return nil
 	}
 	return err
+}
+
+// passingOver is that change of a record; there is none if it was claimed after all, or passed over before.
+func passingOver(a job.Attempt) func(*job.Record) error {
+	return func(r *job.Record) error {
+		if !r.PassOver(a) {
+			return store.ErrUnchanged
+		}
+		return nil
+	}
 }
 
 // publishTask sends the task of an attempt to its node's synthesis workers.
@@ -181,7 +186,6 @@ func (l *Leader) admitted(d *scheduler.Admit, out admission) {
 	b := l.book(d.Place.Node)
 	early := b.early[d.Attempt]
 	delete(b.asked, d.Attempt)
-	delete(b.asking, d.Attempt)
 	delete(b.early, d.Attempt)
 	if transient(out.ledgerErr) || closed(out.ledgerErr) {
 		l.ledgerTrouble(d.Place.Node, out.ledgerErr)

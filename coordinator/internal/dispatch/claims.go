@@ -22,12 +22,12 @@ func (l *Leader) claims(n *rack.Node, b *book) (claims []ledger.Reservation, ok 
 			claims = append(claims, ledger.Reservation{Attempt: a, Node: n.Node, Amounts: amounts, Assets: assets})
 		}
 	}
-	for a, needs := range b.asking {
+	for a, needs := range b.asked {
 		add(a, needs.Amounts, needs.Assets)
 	}
 	for a, t := range l.tracks {
 		j, owner := l.ownsOn(a, n.Node)
-		if !owner || held[a] || b.asked[a] || j.Record.Partitions[a.Partition].Stage == job.Proved {
+		if !owner || held[a] || b.asks(a) || j.Record.Partitions[a.Partition].Stage == job.Proved {
 			continue
 		}
 		if len(t.amounts) == 0 {

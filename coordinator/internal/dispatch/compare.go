@@ -62,7 +62,7 @@ func (l *Leader) facts(a job.Attempt, t *track, n *seenNode, now time.Time) reco
 	f := reconcile.Facts{
 		Owner: owner, Granted: b.entries[a] != nil, BookOpen: b.declared, NodeGone: n.gone, Held: n.held[a],
 		Complete: n.node.Host != nil && n.node.Host.Report.BookComplete,
-		UnderWay: t.underWay || b.asked[a] || b.freeing[a] || b.reading || !l.books.up || l.job(a.Job).busy > 0,
+		UnderWay: t.underWay || b.asks(a) || b.freeing[a] || b.reading || !l.books.up || l.job(a.Job).busy > 0,
 	}
 	if live, ok := n.live[a]; ok {
 		f.Live = now.Sub(live.SeenAt) <= 2*l.cfg.Heartbeat

@@ -50,10 +50,10 @@ func (l *Leader) seeReport(r *wire.Report) {
 // freed takes the word of a node that it holds nothing of an attempt any more.
 func (l *Leader) freed(node job.Node, a job.Attempt) {
 	b := l.book(node)
-	if b.freeing[a] || b.entries[a] == nil && !b.asked[a] {
+	if b.freeing[a] || b.entries[a] == nil && !b.asks(a) {
 		return
 	}
-	if b.asked[a] {
+	if b.asks(a) {
 		b.early[a] = true // its worker was faster than the outcome of its Admit
 		return
 	}
@@ -125,7 +125,7 @@ func (l *Leader) absent(node job.Node, a job.Attempt, restarted bool) {
 		t = &track{node: node, endedAt: now}
 		l.tracks[a] = t
 	}
-	if l.book(node).asked[a] {
+	if l.book(node).asks(a) {
 		t.missing = 0
 		return // about to be granted again under the same name
 	}

@@ -137,12 +137,7 @@ func (l *Leader) release(node job.Node, a job.Attempt) {
 		l.sendRelease(node, a)
 		return
 	}
-	l.change(a.Job, "pass over", func(r *job.Record) error {
-		if !r.PassOver(a) {
-			return store.ErrUnchanged // it was claimed after all, or given up
-		}
-		return nil
-	}, func(j store.Job, err error) {
+	l.change(a.Job, "pass over", passingOver(a), func(j store.Job, err error) {
 		owner := err == nil && owns(j.Record, a) && j.Record.Partitions[a.Partition].Node == node
 		if owner || err != nil && fault.KindOf(err) != fault.NotFound {
 			delete(b.freeing, a)
@@ -245,7 +240,7 @@ func (l *Leader) declarable(b *book, n *rack.Node) bool {
 	for _, booking := range report.Book {
 		a := booking.Attempt
 		held[a] = true
-		if b.entries[a] == nil && !b.asked[a] && !b.freeing[a] && !l.goneSince(b, a, n.Host) {
+		if b.entries[a] == nil && !b.asks(a) && !b.freeing[a] && !l.goneSince(b, a, n.Host) {
 			return true
 		}
 	}

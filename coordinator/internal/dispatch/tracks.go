@@ -97,12 +97,10 @@ type book struct {
 	// freeing are attempts whose release was decided and has not been confirmed by the ledger: it is sent again until
 	// then (B72), and a book that still has them is behind. Those in transferring go with a Transfer.
 	freeing, transferring map[job.Attempt]bool
-	// asked are attempts that are being reserved; gone are those released lately, which a host report on its way may
-	// still show.
-	asked map[job.Attempt]bool
+	// asked are attempts that are being reserved, with what they need; gone are those released lately, which a host report
+	// on its way may still show.
+	asked map[job.Attempt]scheduler.Needs
 	gone  map[job.Attempt]time.Time
-	// asking are the needs of those of asked.
-	asking map[job.Attempt]scheduler.Needs
 	// early are those of asked that the node has reported freed already.
 	early map[job.Attempt]bool
 	// evicting are assets that the node was asked to unload, and when.
@@ -113,6 +111,12 @@ type book struct {
 	// is when that was.
 	declaredCount uint64
 	declaredAt    time.Time
+}
+
+// asks tells whether an attempt is being reserved.
+func (b *book) asks(a job.Attempt) bool {
+	_, ok := b.asked[a]
+	return ok
 }
 
 // entry is one reservation.
@@ -128,8 +132,8 @@ func (l *Leader) book(node job.Node) *book {
 	if b == nil {
 		b = &book{
 			entries: map[job.Attempt]*entry{}, freeing: map[job.Attempt]bool{}, transferring: map[job.Attempt]bool{},
-			asked: map[job.Attempt]bool{}, gone: map[job.Attempt]time.Time{}, early: map[job.Attempt]bool{},
-			asking: map[job.Attempt]scheduler.Needs{}, evicting: map[string]time.Time{}, declaredCount: l.reportsBefore,
+			asked: map[job.Attempt]scheduler.Needs{}, gone: map[job.Attempt]time.Time{}, early: map[job.Attempt]bool{},
+			evicting: map[string]time.Time{}, declaredCount: l.reportsBefore,
 		}
 		l.books.of[node] = b
 	}
