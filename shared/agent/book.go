@@ -18,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
+	"github.com/proofrack/proofrack/shared/internal/groupdir"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -132,8 +133,8 @@ func OpenBook(config BookConfig) (*Book, error) {
 		owner: Owner{Instance: config.Instance, Role: config.Role, Process: process},
 		cache: map[string]cached{}, assets: map[string]*heldAsset{}, owed: map[job.Attempt]*Held{},
 	}
-	if err := makeFolder(b.folder, config.Group); err != nil {
-		return nil, fmt.Errorf("open book: %w", err)
+	if err := groupdir.Make(b.folder, config.Group); err != nil {
+		return nil, fault.As(fault.Invalid, fmt.Errorf("open book: %w", err))
 	}
 	if b.lock, err = openShared(filepath.Join(b.folder, lockName), config.Group); err != nil {
 		return nil, fmt.Errorf("open book: %w", err)
@@ -155,18 +156,6 @@ func (b *Book) comeAlive() error {
 	}
 	b.proc = proc
 	return nil
-}
-
-// makeFolder creates a folder for this user, or for the group.
-func makeFolder(path string, group int) error {
-	err := os.Mkdir(path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err == nil && group >= 0 {
-		err = errors.Join(os.Chown(path, -1, group), os.Chmod(path, 0o770|os.ModeSetgid))
-	}
-	return fault.As(fault.Invalid, err)
 }
 
 // openShared opens a lock file, so that every member of the group can.

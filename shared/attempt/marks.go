@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/proofrack/proofrack/shared/internal/groupdir"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -65,29 +66,15 @@ func (m *Marks) open(a job.Attempt) *mark {
 	return k
 }
 
-// Modes of the folder and its files.
-const (
-	marksMode, marksGroupMode = 0o700, 0o770 | fs.ModeSetgid
-	markMode, markGroupMode   = 0o600, 0o660
-)
-
-func (m *Marks) make() error {
-	err := os.Mkdir(m.folder, marksMode)
-	if err == nil && m.group >= 0 {
-		err = errors.Join(os.Chown(m.folder, -1, m.group), os.Chmod(m.folder, marksGroupMode))
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
-}
+// Modes of marks.
+const markMode, markGroupMode = 0o600, 0o660
 
 // markPause is between two tries to lock a mark.
 const markPause = time.Millisecond
 
 // take opens and locks the file, and reads how many died.
 func (k *mark) take() error {
-	if err := k.marks.make(); err != nil {
+	if err := groupdir.Make(k.marks.folder, k.marks.group); err != nil {
 		return err
 	}
 	const triesMax = 8 // another process may remove the file between opening and locking, or look at it

@@ -14,6 +14,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/internal/groupdir"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/job"
 )
@@ -73,11 +74,7 @@ func openDirectory(path string) (*os.File, error) {
 
 // makeFolder creates a folder unless it exists, and refuses one that others could tamper with or that we cannot write.
 func (f *folder) makeFolder(path string) error {
-	err := os.Mkdir(path, 0o700)
-	if err == nil && f.group >= 0 {
-		err = errors.Join(os.Chown(path, -1, f.group), os.Chmod(path, 0o770|os.ModeSetgid))
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := groupdir.Make(path, f.group); err != nil {
 		return f.denied(filepath.Dir(path), err)
 	}
 	info, err := os.Lstat(path)

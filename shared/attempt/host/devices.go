@@ -11,6 +11,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/internal/groupdir"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -34,27 +35,23 @@ const (
 
 // ListDevice puts a device into the node's list, in place of what the list has under its name.
 func (h *Host) ListDevice(d Device) error {
-	folder := filepath.Join(h.config.Spill.Path, devicesFolder)
-	folderMode, mode := fs.FileMode(0o700), fs.FileMode(deviceOwnMode)
+	list := filepath.Join(h.config.Spill.Path, devicesFolder)
+	mode := fs.FileMode(deviceOwnMode)
 	if h.config.Spill.Group >= 0 {
-		folderMode, mode = 0o770|fs.ModeSetgid, deviceGroupMode
+		mode = deviceGroupMode
 	}
-	if err := os.Mkdir(folder, folderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := groupdir.Make(list, h.config.Spill.Group); err != nil {
 		return fmt.Errorf("list device %s: %w", d.Device, err)
-	} else if err == nil && h.config.Spill.Group >= 0 {
-		if err := errors.Join(os.Chown(folder, -1, h.config.Spill.Group), os.Chmod(folder, folderMode)); err != nil {
-			return fmt.Errorf("list device %s: %w", d.Device, err)
-		}
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("list device %s: %w", d.Device, err)
 	}
-	tmp := filepath.Join(folder, ".tmp-"+h.Instance+"-"+string(d.Device))
+	tmp := filepath.Join(list, ".tmp-"+h.Instance+"-"+string(d.Device))
 	if err := os.WriteFile(tmp, text, mode); err != nil {
 		return fmt.Errorf("list device %s: %w", d.Device, err)
 	}
-	if err := os.Rename(tmp, filepath.Join(folder, string(d.Device)+deviceSuffix)); err != nil {
+	if err := os.Rename(tmp, filepath.Join(list, string(d.Device)+deviceSuffix)); err != nil {
 		return fmt.Errorf("list device %s: %w", d.Device, err)
 	}
 	return nil

@@ -1,0 +1,2 @@
+// Package groupdir makes the folders that programs of one group share in a spill folder.
+package groupdir
