@@ -43,8 +43,10 @@ func TestB78DamagedSegmentIsFoundAndMadeAgain(t *testing.T) {
 			[]fault.Kind{fault.Corrupt}},
 		"empty": {func(path, _ string) error { return shorten(path, func(int64) int64 { return 0 }) },
 			[]fault.Kind{fault.Transient}}, // as one that is not made yet
-		"gone":         {func(path, _ string) error { return os.Remove(path) }, []fault.Kind{fault.Transient}},
-		"another's":    {func(path, other string) error { return overwrite(path, other) }, []fault.Kind{fault.Corrupt}},
+		"gone":       {func(path, _ string) error { return os.Remove(path) }, []fault.Kind{fault.Transient}},
+		"not booked": {func(path, _ string) error { return unbook(path) }, []fault.Kind{fault.Transient}},
+		"another's": {func(path, other string) error { return overwrite(path, other) },
+			[]fault.Kind{fault.Corrupt, fault.Transient}}, // Transient if the agent came first and mended its book
 		"a byte wrong": {func(path, _ string) error { return flip(path) }, []fault.Kind{fault.Corrupt, fault.Device}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +116,12 @@ func overwrite(path, other string) error {
 		return err
 	}
 	return os.Rename(path+".copy", path)
+}
+
+// unbook takes an attempt's booking out of the node's book, as an agent does that found the segment damaged.
+func unbook(path string) error {
+	attempt := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return os.Remove(filepath.Join(filepath.Dir(filepath.Dir(path)), "book", attempt))
 }
 
 // flip changes a bit in the middle of the body.

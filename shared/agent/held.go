@@ -146,6 +146,20 @@ func (h *Held) Remove(ctx context.Context) error {
 	return err
 }
 
+// Free ends the booking of an attempt whose segment was given back, or was to be: segmentErr is what came of that. If
+// anything went wrong the booking is abandoned. The error is for a log alone, and no part of the attempt's outcome: a
+// proof that is stored stays a success.
+func (h *Held) Free(ctx context.Context, segmentErr error) error {
+	err := segmentErr
+	if err == nil {
+		err = h.Remove(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		h.Abandon()
+	}
+	return err
+}
+
 // Abandon has the agent of this worker take the booking out of the book, after Remove failed: it tries with every beat
 // until the booking is gone, and reclaims the segment first.
 func (h *Held) Abandon() {

@@ -121,6 +121,8 @@ func (t *task) take(ctx context.Context, r *attempt.Run) (*agent.Held, error) {
 	for {
 		held, err := t.device.host.Book.Take(ctx, r.Attempt())
 		switch {
+		case errors.Is(err, agent.ErrNotBooked): // its segment was found damaged or gone: it can be made again (B78)
+			return nil, fault.As(fault.Transient, err)
 		case !errors.Is(err, agent.ErrBooked):
 			return held, err
 		case time.Now().After(deadline): // another process of this node is at it
@@ -146,11 +148,10 @@ func (t *task) giveBack(segment *handoff.Segment) {
 // is no part of the outcome: the agent tries again until the booking is gone.
 func (t *task) free(ctx context.Context, r *attempt.Run, held *agent.Held) {
 	err := t.device.host.Spill.Reclaim(r.Attempt())
-	if err == nil || errors.Is(err, handoff.ErrBusy) {
-		err = held.Remove(context.WithoutCancel(ctx))
+	if errors.Is(err, handoff.ErrBusy) {
+		err = nil
 	}
-	if err != nil {
-		held.Abandon()
+	if err = held.Free(ctx, err); err != nil {
 		t.device.config.Log.Error().Err(err).Stringer("attempt", r.Attempt()).Msg("booking stays for now")
 		return
 	}

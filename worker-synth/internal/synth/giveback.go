@@ -67,11 +67,7 @@ func (m *making) takeBack(ctx context.Context) {
 
 // free takes a booking out of the book, now if its segment was given back without an error.
 func (m *making) free(ctx context.Context, held *agent.Held, err error) {
-	if err == nil {
-		err = held.Remove(context.WithoutCancel(ctx))
-	}
-	if err != nil {
-		held.Abandon()
+	if err = held.Free(ctx, err); err != nil {
 		m.log.Error().Err(err).Stringer("attempt", m.run.Attempt()).Msg("booking stays for now")
 		return
 	}
