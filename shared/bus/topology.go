@@ -77,6 +77,24 @@ type Consumer struct {
 	Existing bool
 }
 
+// Fails tells errors of opening the consumer that waiting does not mend: Fetch gives them back.
+func (c *Consumer) Fails(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid:
+		return true
+	case fault.NotFound, fault.Conflict:
+		return c.Existing
+	default:
+		return false
+	}
+}
+
+// Hints of adapters.
+const (
+	HintNotSetUp = "streams are made by a coordinator at its start; is one running?"
+	HintNotMade  = "a coordinator makes it when it hears of the worker; is one running?"
+)
+
 // Defaults.
 const (
 	AckWaitDefault         = 30 * time.Second

@@ -142,7 +142,7 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) (duplicate bool, err e
 	err = b.do(ctx, Publish, "publish to", m.Subject, func() error {
 		st := b.s.streamOf(m.Subject)
 		if st == nil {
-			return fault.WithHint(fault.New(fault.Transient, "queue not set up"), hintNotSetUp)
+			return fault.WithHint(fault.New(fault.Transient, "queue not set up"), bus.HintNotSetUp)
 		}
 		var err error
 		duplicate, err = st.add(m, b.s.now())

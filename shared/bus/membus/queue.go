@@ -38,13 +38,13 @@ func (b *Bus) Queue(ctx context.Context, c bus.Consumer) (bus.Queue, error) {
 func (q *Queue) open() (*stream, *consumer, error) {
 	st := q.b.s.streams[q.cfg.Stream]
 	if st == nil {
-		return nil, nil, fault.WithHint(fault.New(fault.Transient, "stream %s not set up", q.cfg.Stream), hintNotSetUp)
+		return nil, nil, fault.WithHint(fault.New(fault.Transient, "stream %s not set up", q.cfg.Stream), bus.HintNotSetUp)
 	}
 	c := st.consumers[q.cfg.Name]
 	switch {
 	case c == nil && q.cfg.Existing:
 		return nil, nil, fault.WithHint(fault.New(fault.NotFound, "queue %s of stream %s is not made yet",
-			q.cfg.Name, q.cfg.Stream), hintNotMade)
+			q.cfg.Name, q.cfg.Stream), bus.HintNotMade)
 	case c != nil && q.cfg.Existing && c.cfg.Subject != q.cfg.Subject:
 		return nil, nil, fault.New(fault.Conflict, "queue %s of stream %s is of %q, not of %q",
 			q.cfg.Name, q.cfg.Stream, c.cfg.Subject, q.cfg.Subject)
@@ -108,8 +108,7 @@ func (q *Queue) take() (bus.Delivery, error) {
 	}
 	st, c, err := q.open()
 	if err != nil {
-		kind := fault.KindOf(err)
-		if kind == fault.Invalid || q.cfg.Existing && (kind == fault.NotFound || kind == fault.Conflict) {
+		if q.cfg.Fails(err) {
 			return nil, err
 		}
 		return nil, nil

@@ -154,11 +154,6 @@ var (
 	errClosed = fault.New(fault.Cancelled, "connection to the bus is closed")
 )
 
-const (
-	hintNotSetUp = "streams are made by a coordinator at its start; is one running?"
-	hintNotMade  = "a coordinator makes it when it hears of the worker; is one running?"
-)
-
 // streamOf finds the stream that stores a subject.
 func (s *Server) streamOf(subject string) *stream {
 	for _, st := range s.streams {

@@ -97,11 +97,7 @@ func notSetUp(err error) bool {
 		errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-const (
-	hintNotSetUp = "streams are made by a coordinator at its start; is one running?"
-	hintNotMade  = "a coordinator makes it when it hears of the worker; is one running?"
-	hintFull     = "the queue or the server's store is full: try again later"
-)
+const hintFull = "the queue or the server's store is full: try again later"
 
 // wrap names what was done and gives the error its kind.
 func (b *Bus) wrap(err error, format string, args ...any) error {

@@ -88,7 +88,7 @@ func (b *Bus) publish(
 			b.wakeGuard()
 		case missing:
 			return nil, unanswered, fault.WithHint(fault.As(fault.Transient,
-				fmt.Errorf("publish to %s: queue not set up: %w", raw.Subject, err)), hintNotSetUp)
+				fmt.Errorf("publish to %s: queue not set up: %w", raw.Subject, err)), bus.HintNotSetUp)
 		case b.wasDenied(raw.Subject, begun):
 			return nil, unanswered, fault.WithHint(fault.New(fault.Invalid, "publish to %s: permission denied", raw.Subject),
 				"the credential in use is not for this node, tenant or role")

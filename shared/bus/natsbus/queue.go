@@ -82,7 +82,7 @@ func (q *queue) openError(err error) error {
 	if notSetUp(err) {
 		q.b.wakeGuard()
 		return fault.WithHint(fault.As(fault.Transient,
-			fmt.Errorf("open queue %s: stream %s not set up: %w", q.cfg.Name, q.cfg.Stream, err)), hintNotSetUp)
+			fmt.Errorf("open queue %s: stream %s not set up: %w", q.cfg.Name, q.cfg.Stream, err)), bus.HintNotSetUp)
 	}
 	return q.b.wrap(err, "open queue %s of stream %s", q.cfg.Name, q.cfg.Stream)
 }
@@ -94,7 +94,7 @@ func (q *queue) bind(ctx context.Context) (jetstream.Consumer, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
 		return nil, fault.WithHint(fault.As(fault.NotFound, fmt.Errorf("open queue %s of stream %s: it is not made yet: %w",
-			q.cfg.Name, q.cfg.Stream, err)), hintNotMade)
+			q.cfg.Name, q.cfg.Stream, err)), bus.HintNotMade)
 	case err != nil && q.b.wasDenied("$JS.API.CONSUMER.INFO."+q.cfg.Stream+"."+q.cfg.Name, begun):
 		return nil, fault.WithHint(fault.New(fault.Invalid, "open queue %s of stream %s: permission denied",
 			q.cfg.Name, q.cfg.Stream), "the credential in use is not for this node or device")
@@ -134,7 +134,7 @@ func (q *queue) Fetch(ctx context.Context) (bus.Delivery, error) {
 		case err == nil:
 			n = -1 // nothing came in one wait
 			continue
-		case ends(err, q.cfg.Existing):
+		case q.cfg.Fails(err):
 			return nil, err
 		}
 		if n == 1 { // the first time may be a mere reconnect
@@ -142,17 +142,6 @@ func (q *queue) Fetch(ctx context.Context) (bus.Delivery, error) {
 		}
 		_ = q.b.pause(ctx, n) // the loop looks at ctx
 	}
-}
-
-// ends tells errors that waiting does not mend.
-func ends(err error, existing bool) bool {
-	switch fault.KindOf(err) {
-	case fault.Invalid:
-		return true
-	case fault.NotFound, fault.Conflict:
-		return existing
-	}
-	return false
 }
 
 // fetchOnce gives a message, or nothing when none came within one wait.
