@@ -3,20 +3,15 @@
 package e2e_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
-	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
-	"github.com/proofrack/proofrack/shared/proof/porep"
-	"github.com/proofrack/proofrack/shared/proof/sdr"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
 )
 
@@ -27,39 +22,6 @@ func mixed() map[string]int {
 	}
 }
 
-// foreign is a Commit-Phase-1 output of miner f01000, sector 4243, that was made outside of this project.
-func (r *rack) foreign(name string) ([]byte, circuit.Input) {
-	r.t.Helper()
-	c1, err := os.ReadFile("../../shared/fixtures/oracle/" + name + ".c1.json")
-	r.check(err)
-	miner, err := sdr.ParseMiner("f01000")
-	r.check(err)
-	number := uint64(4243)
-	input, err := porep.Kind{}.Open(r.t.Context(), bytes.NewReader(c1),
-		circuit.Claim{ProverID: sdr.ProverID(miner), SectorNumber: &number})
-	r.check(err)
-	return c1, input
-}
-
-// submitForeign submits a sector under a key.
-func (r *rack) submitForeign(key string, c1 []byte, input circuit.Input) {
-	r.t.Helper()
-	number := uint64(4243)
-	request := client.Request{Key: key, Miner: "f01000", SectorNumber: &number, Input: bytes.NewReader(c1)}
-	if input.ForAggregation() {
-		request.Output = job.OutputPartitions
-	}
-	s, err := r.client.Submit(r.t.Context(), request)
-	r.check(err)
-	j := &submitted{id: s.Job, circuit: input.Circuit()}
-	for i := range input.PartitionCount() {
-		public, err := input.PublicInputs(i)
-		r.check(err)
-		j.public = append(j.public, public)
-	}
-	r.jobs = append(r.jobs, j)
-}
-
 // Twenty jobs of 2 KiB, 2 KiB non-interactive with thirteen partitions, and 8 MiB, over two nodes with a spill folder
 // and a budget each: every result verifies, no book ever holds more than its node has, and nothing is left but assets.
 func TestLongTwentyMixedJobsOverTwoNodes(t *testing.T) {
@@ -67,7 +29,7 @@ func TestLongTwentyMixedJobsOverTwoNodes(t *testing.T) {
 	r.params = t.TempDir()
 	circuits := map[string]circuit.Circuit{}
 	for name := range mixed() {
-		_, input := r.foreign(name)
+		_, input := r.real(name)
 		circuits[input.Circuit().ID()] = input.Circuit()
 	}
 	var ids []string
@@ -102,9 +64,9 @@ func TestLongTwentyMixedJobsOverTwoNodes(t *testing.T) {
 		return true
 	})
 	for name, count := range mixed() {
-		c1, input := r.foreign(name)
+		c1, input := r.real(name)
 		for i := range count {
-			r.submitForeign(fmt.Sprintf("%s %d", name, i), c1, input)
+			r.submitReal(fmt.Sprintf("%s %d", name, i), c1, input)
 		}
 	}
 	r.watchBudgets(budgets, time.Hour)

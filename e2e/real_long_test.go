@@ -33,6 +33,25 @@ func (r *rack) real(name string) ([]byte, circuit.Input) {
 	return c1, input
 }
 
+// submitReal submits such an output under a key.
+func (r *rack) submitReal(key string, c1 []byte, input circuit.Input) {
+	r.t.Helper()
+	number := uint64(4243)
+	request := client.Request{Key: key, Miner: "f01000", SectorNumber: &number, Input: bytes.NewReader(c1)}
+	if input.ForAggregation() {
+		request.Output = job.OutputPartitions
+	}
+	s, err := r.client.Submit(r.t.Context(), request)
+	r.check(err)
+	j := &submitted{id: s.Job, circuit: input.Circuit()}
+	for i := range input.PartitionCount() {
+		public, err := input.PublicInputs(i)
+		r.check(err)
+		j.public = append(j.public, public)
+	}
+	r.jobs = append(r.jobs, j)
+}
+
 // Real sectors of several families over two nodes: interactive, synthetic, and non-interactive with 13 partitions.
 // Leases are the real ones, since proofs are.
 func TestLongRealSectorsOverTwoNodes(t *testing.T) {
@@ -66,20 +85,7 @@ func TestLongRealSectorsOverTwoNodes(t *testing.T) {
 	})
 	for _, name := range names {
 		c1, input := r.real(name)
-		number := uint64(4243)
-		request := client.Request{Key: name, Miner: "f01000", SectorNumber: &number, Input: bytes.NewReader(c1)}
-		if input.ForAggregation() {
-			request.Output = job.OutputPartitions
-		}
-		s, err := r.client.Submit(t.Context(), request)
-		r.check(err)
-		j := &submitted{id: s.Job, circuit: input.Circuit()}
-		for i := range input.PartitionCount() {
-			public, err := input.PublicInputs(i)
-			r.check(err)
-			j.public = append(j.public, public)
-		}
-		r.jobs = append(r.jobs, j)
+		r.submitReal(name, c1, input)
 	}
 	for _, j := range r.jobs {
 		untilWithin(t, 20*time.Minute, "job "+string(j.id)+" ends", func() bool { return r.record(j).State.Ended() })

@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
-	"github.com/proofrack/proofrack/shared/circuit"
-	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
 )
@@ -254,21 +252,4 @@ func namespace(t *testing.T, number int) (space, server string) {
 	run("-n", space, "link", "set", there, "up")
 	run("-n", space, "link", "set", "lo", "up")
 	return space, subnet + ".1"
-}
-
-// submitReal submits a sector's C1 output under a key.
-func (r *rack) submitReal(key string, c1 []byte, input circuit.Input) {
-	r.t.Helper()
-	number := uint64(4243)
-	s, err := r.client.Submit(r.t.Context(), client.Request{
-		Key: key, Miner: "f01000", SectorNumber: &number, Input: bytes.NewReader(c1),
-	})
-	r.check(err)
-	j := &submitted{id: s.Job, circuit: input.Circuit()}
-	for i := range input.PartitionCount() {
-		public, err := input.PublicInputs(i)
-		r.check(err)
-		j.public = append(j.public, public)
-	}
-	r.jobs = append(r.jobs, j)
 }
