@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -95,8 +96,12 @@ func (r *rack) submitMany(jobs int) {
 // ended waits until all jobs have ended.
 func (r *rack) ended(within time.Duration) {
 	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), within)
+	defer cancel()
 	for _, j := range r.jobs {
-		untilWithin(r.t, within, "job "+string(j.id)+" ends", func() bool { return r.record(j).State.Ended() })
+		if _, err := r.client.Wait(ctx, j.id, nil); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	r.waitDone()
 }

@@ -108,9 +108,17 @@ func (r *rack) equip() {
 	r.programs = built.programs
 }
 
-// connect connects the test itself.
+// connect connects the test itself, and has it watch the rack.
 func (r *rack) connect() {
 	r.t.Helper()
+	r.dial()
+	r.watchAll()
+}
+
+// dial connects the test itself.
+func (r *rack) dial() {
+	r.t.Helper()
+	r.watch = newWatch()
 	config := natsbus.DefaultConfig()
 	config.URLs, config.ReconnectMax = []string{r.nats.url()}, 300*time.Millisecond
 	var err error
@@ -118,7 +126,6 @@ func (r *rack) connect() {
 	r.check(err)
 	r.t.Cleanup(r.bus.Close)
 	r.client = client.New(r.bus, job.MainTenant)
-	r.watchAll()
 }
 
 // full is a rack with one coordinator and nodes of the given names, ready.

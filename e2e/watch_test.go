@@ -29,10 +29,13 @@ type finish struct {
 	attempts int
 }
 
+func newWatch() *watch {
+	return &watch{finished: map[job.Attempt]finish{}, tasks: map[job.Attempt]int{}}
+}
+
 // watchAll begins to watch: the books in Redis twenty times a second, and every task that is published.
 func (r *rack) watchAll() {
 	r.t.Helper()
-	r.watch = &watch{finished: map[job.Attempt]finish{}, tasks: map[job.Attempt]int{}}
 	stop, err := r.bus.Subscribe(wire.AllSynth, func(m bus.Message) {
 		var task wire.SynthTask
 		if err := wire.Decode(m.Data, &task); err == nil {
