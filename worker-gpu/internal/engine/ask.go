@@ -17,7 +17,7 @@ type Proof struct {
 // ask sends a request and waits for its answer. When the engine goes first the error is its Crash.
 func (e *Engine) ask(ctx context.Context, r request, file *os.File) (answer, error) {
 	id, to := e.enlist()
-	return e.askAs(ctx, id, to, r, file)
+	return e.askAs(ctx, id, to, r, file, func() {})
 }
 
 func (e *Engine) enlist() (uint64, chan answer) {
@@ -29,14 +29,18 @@ func (e *Engine) enlist() (uint64, chan answer) {
 	return e.next, to
 }
 
-func (e *Engine) askAs(ctx context.Context, id uint64, to chan answer, r request, file *os.File) (answer, error) {
+// askAs sends a request of a number that is enlisted, calls sent, and waits.
+func (e *Engine) askAs(
+	ctx context.Context, id uint64, to chan answer, r request, file *os.File, sent func(),
+) (answer, error) {
 	defer func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.waiting, id)
 	}()
 	r.ID = id
-	sent := e.conn.send(r, file)
+	failed := e.conn.send(r, file)
+	sent()
 	select {
 	case a := <-to:
 		return answered(a)
@@ -48,8 +52,8 @@ func (e *Engine) askAs(ctx context.Context, id uint64, to chan answer, r request
 			return answer{}, e.crash
 		}
 	case <-ctx.Done():
-		if sent != nil {
-			return answer{}, sent
+		if failed != nil {
+			return answer{}, failed
 		}
 		return answer{}, ctx.Err()
 	}
@@ -80,7 +84,7 @@ func (e *Engine) Load(ctx context.Context, circuit string) (Loaded, error) {
 func (e *Engine) Prepare(ctx context.Context, w Work, segment *os.File) (*Proof, error) {
 	id, to := e.enlist()
 	p := &Proof{engine: e, id: id}
-	if _, err := e.askAs(ctx, id, to, request{Do: verbPrepare, Work: &w}, segment); err != nil {
+	if _, err := e.askAs(ctx, id, to, request{Do: verbPrepare, Work: &w}, segment, func() {}); err != nil {
 		if ctx.Err() != nil {
 			p.Drop()
 		}
@@ -100,9 +104,11 @@ func (p *Proof) Start(ctx context.Context) error {
 	return nil
 }
 
-// Finish gives the proof. It is called once.
-func (p *Proof) Finish(ctx context.Context) (Proved, error) {
-	a, err := p.engine.ask(ctx, request{Do: verbFinish, Proof: p.id}, nil)
+// Finish gives the proof. It is called once. Asked is called when the engine was asked for it: what is started from then
+// on comes after it on a device that does one thing at a time.
+func (p *Proof) Finish(ctx context.Context, asked func()) (Proved, error) {
+	id, to := p.engine.enlist()
+	a, err := p.engine.askAs(ctx, id, to, request{Do: verbFinish, Proof: p.id}, nil, asked)
 	if err != nil {
 		if ctx.Err() != nil {
 			p.Drop()

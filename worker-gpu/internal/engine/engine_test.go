@@ -131,7 +131,7 @@ func prove(ctx context.Context, e *engine.Engine, f *os.File, w engine.Work) (en
 	if err != nil {
 		return engine.Proved{}, err
 	}
-	return p.Finish(ctx)
+	return p.Finish(ctx, func() {})
 }
 
 func begin(ctx context.Context, e *engine.Engine, f *os.File, w engine.Work) (*engine.Proof, error) {
@@ -166,9 +166,10 @@ func TestEngineProvesSegmentsInAnotherProcess(t *testing.T) {
 		t.Errorf("evict while in use: %v", err)
 	}
 	for seed, p := range map[uint64]*engine.Proof{1: p1, 2: p2} {
-		got, err := p.Finish(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		asked := 0
+		got, err := p.Finish(t.Context(), func() { asked++ })
+		if err != nil || asked != 1 {
+			t.Fatalf("asked %d times, %v", asked, err)
 		}
 		verify(t, loaded.Key, seed, got.Proof)
 	}
