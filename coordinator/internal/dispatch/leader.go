@@ -9,7 +9,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/proofrack/proofrack/coordinator/internal/assemble"
 	"github.com/proofrack/proofrack/coordinator/internal/lead"
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
@@ -33,13 +32,20 @@ const (
 	PointRelease      = "coordinator.before-release"
 )
 
+// Verifier tells whether proofs hold, as an assemble.Verifier does. An error that may pass is fault.Transient.
+type Verifier interface {
+	// Partition verifies one partition's proof, Job puts a job's together and verifies them all.
+	Partition(ctx context.Context, r *job.Record, partition int, proof []byte) error
+	Job(ctx context.Context, r *job.Record) (proof []byte, bad []int, err error)
+}
+
 // Parts are what a leader works with.
 type Parts struct {
 	Bus      bus.Bus
 	Store    *store.Store
 	Nodes    *rack.Registry
 	Ledger   ledger.Ledger
-	Verifier *assemble.Verifier
+	Verifier Verifier
 	Hooks    *hook.Points
 	Log      zerolog.Logger
 	// Tenants are known beside those that have jobs, for the sweep.
