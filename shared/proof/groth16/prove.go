@@ -184,7 +184,7 @@ func (p *Prover) streamH(ctx context.Context, h fr.Vector) (sum bls12381.G1Affin
 	for from := 0; from < points.Len(); from += chunkH {
 		to := min(from+chunkH, points.Len())
 		points.Expect(to, min(to+chunkH, points.Len()))
-		bases, err := msm.EncodedG1(points.Points(from, to))
+		bases, err := basesG1(points, from, to)
 		if err != nil {
 			return sum, fmt.Errorf("read points %d…%d of section h: %w", from, to, err)
 		}
@@ -227,7 +227,7 @@ func (p *Prover) sumG1(ctx context.Context, stage Stage, q *query, w assignment)
 	if err != nil {
 		return point, err
 	}
-	if err := sum(ctx, q, w, msm.EncodedG1, accumulator[msm.G1Bases](acc)); err != nil {
+	if err := sum(ctx, q, w, basesG1, accumulator[msm.G1Bases](acc)); err != nil {
 		return point, err
 	}
 	return acc.Result(ctx)
@@ -239,7 +239,7 @@ func (p *Prover) sumG2(ctx context.Context, stage Stage, q *query, w assignment)
 	if err != nil {
 		return point, err
 	}
-	if err := sum(ctx, q, w, msm.EncodedG2, accumulator[msm.G2Bases](acc)); err != nil {
+	if err := sum(ctx, q, w, basesG2, accumulator[msm.G2Bases](acc)); err != nil {
 		return point, err
 	}
 	return acc.Result(ctx)

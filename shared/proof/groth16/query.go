@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/proofrack/proofrack/shared/proof/msm"
@@ -18,13 +19,32 @@ type assignment interface {
 	AuxFull() []fr.Element
 }
 
-// points is one list of encoded points of a parameter file. srs.Section has it.
+// points is one list of points of a parameter file, encoded or decoded. srs.Section has it.
 type points interface {
 	Name() string
 	Len() int
 	Points(from, to int) []byte
+	Decoded() bool
+	G1(from, to int) []bls12381.G1Affine
+	G2(from, to int) []bls12381.G2Affine
 	Expect(from, to int)
 	Release(from, to int)
+}
+
+// basesG1 refers to points of a list in G1.
+func basesG1(p points, from, to int) (msm.G1Bases, error) {
+	if p.Decoded() {
+		return msm.AffineG1(p.G1(from, to)), nil
+	}
+	return msm.EncodedG1(p.Points(from, to))
+}
+
+// basesG2 refers to points of a list in G2.
+func basesG2(p points, from, to int) (msm.G2Bases, error) {
+	if p.Decoded() {
+		return msm.AffineG2(p.G2(from, to)), nil
+	}
+	return msm.EncodedG2(p.Points(from, to))
 }
 
 // query is one list of a parameter file with the variables that it has points for (spec c2-circuit.md 1.4): inputs
@@ -46,14 +66,16 @@ type accumulator[B any] interface {
 const chunkWords = 1 << 12
 
 // sum adds scalar · point over all variables of the query, chunk after chunk, and gives the file's pages back.
-func sum[B any](ctx context.Context, q *query, w assignment, decode func([]byte) (B, error), acc accumulator[B]) error {
+func sum[B any](
+	ctx context.Context, q *query, w assignment, list func(p points, from, to int) (B, error), acc accumulator[B],
+) error {
 	next := 0
 	advance := func(n int, add func(bases B) error) error {
 		if n > q.points.Len()-next {
 			return q.mismatch(next + n)
 		}
 		q.points.Expect(next+n, min(next+2*n, q.points.Len()))
-		bases, err := decode(q.points.Points(next, next+n))
+		bases, err := list(q.points, next, next+n)
 		if err == nil {
 			err = add(bases)
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/proofrack/proofrack/shared/proof/msm"
@@ -24,6 +25,10 @@ func newNumbered(n int) *numbered { return &numbered{count: n, released: make([]
 func (*numbered) Name() string        { return "numbered" }
 func (l *numbered) Len() int          { return l.count }
 func (*numbered) Expect(from, to int) {}
+func (*numbered) Decoded() bool       { return false }
+
+func (*numbered) G1(int, int) []bls12381.G1Affine { panic("not decoded") }
+func (*numbered) G2(int, int) []bls12381.G2Affine { panic("not decoded") }
 
 func (l *numbered) Points(from, to int) []byte {
 	var b []byte
@@ -39,7 +44,8 @@ func (l *numbered) Release(from, to int) {
 	}
 }
 
-func numbers(b []byte) ([]int, error) {
+func numbers(p points, from, to int) ([]int, error) {
+	b := p.Points(from, to)
 	var list []int
 	for ; len(b) > 0; b = b[8:] {
 		list = append(list, int(binary.LittleEndian.Uint64(b)))

@@ -89,11 +89,12 @@ func (l *layout) checkSample(n int) error {
 	return nil
 }
 
-// Section is one list of encoded points inside a mapped file. It is valid until its Params is closed.
+// Section is one list of points inside a mapped file, encoded unless the file is an image. It is valid until its Params is closed.
 type Section struct {
-	name string
-	data []byte
-	size int
+	name    string
+	data    []byte
+	size    int
+	decoded bool // of an image
 }
 
 // Name is the list's name in the file format: h, l, a, b_g1 or b_g2.

@@ -21,11 +21,19 @@ func mapFile(f *os.File, size int64) ([]byte, error) {
 
 // Expect tells the kernel that the points from..to-1 will be read soon, in order. It is a hint: errors are of no
 // consequence.
-func (s Section) Expect(from, to int) { advise(s.Points(from, to), unix.MADV_WILLNEED) }
+func (s Section) Expect(from, to int) {
+	if !s.decoded { // an image is in memory
+		advise(s.Points(from, to), unix.MADV_WILLNEED)
+	}
+}
 
 // Release gives back the pages that lie wholly in the points from..to-1, so that they no longer count as resident.
-// Reading them again maps them again.
-func (s Section) Release(from, to int) { advise(s.Points(from, to), unix.MADV_DONTNEED) }
+// Reading them again maps them again. An image is not given back before it is closed.
+func (s Section) Release(from, to int) {
+	if !s.decoded {
+		advise(s.Points(from, to), unix.MADV_DONTNEED)
+	}
+}
 
 // advise applies to the whole pages inside b: a page shared with a neighbour is left alone.
 func advise(b []byte, advice int) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Params is an open `.params` file.
+// Params is an open `.params` file, or an image of one.
 type Params struct {
 	Path        string
 	Key         *VerifyingKey
@@ -18,7 +18,8 @@ type Params struct {
 	B1      Section // G1 points
 	B2      Section // G2 points
 
-	file *file
+	decoded bool
+	unmap   func() error
 }
 
 // Open maps a `.params` file after all checks (see the package documentation). expect are the circuit's counts; the
@@ -43,7 +44,7 @@ func Open(ctx context.Context, path string, expect Counts, o Options) (*Params, 
 		Development: x.origin == OriginDevelopment, Warnings: x.warnings,
 		H: x.layout.sections[0], L: x.layout.sections[1], A: x.layout.sections[2],
 		B1: x.layout.sections[3], B2: x.layout.sections[4],
-		file: x,
+		unmap: x.close,
 	}
 	for _, s := range x.layout.sections {
 		s.Release(0, s.Len())
@@ -52,7 +53,7 @@ func Open(ctx context.Context, path string, expect Counts, o Options) (*Params, 
 }
 
 // Close unmaps the file; its sections must not be used any more.
-func (p *Params) Close() error { return p.file.close() }
+func (p *Params) Close() error { return p.unmap() }
 
 // Key is a `.vk` file's content.
 type Key struct {
