@@ -6,7 +6,6 @@ import (
 
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/reconcile"
-	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -191,20 +190,15 @@ func (l *Leader) lookAtSealed(a job.Attempt, t *track, n *seenNode, now time.Tim
 
 // takeBack puts an attempt's partition back to wait at no cost.
 func (l *Leader) takeBack(a job.Attempt, reason string) {
+	mine := false
 	l.change(a.Job, "hand back", func(r *job.Record) error {
-		if !owns(r, a) {
+		if mine = owns(r, a); !mine {
 			return store.ErrUnchanged
 		}
 		return r.HandBack(a, reason, 0, time.Now().UTC())
-	}, func(_ store.Job, err error) {
-		if err != nil {
-			return
+	}, func(j store.Job, err error) {
+		if err == nil && l.tookAway(j.Record, a, job.OutcomeHandedBack, reason, mine) {
+			l.log.Warn().Str("attempt", a.String()).Str("reason", reason).Msg("attempt was handed back")
 		}
-		l.log.Warn().Str("attempt", a.String()).Str("reason", reason).Msg("attempt was handed back")
-		if t := l.tracks[a]; t != nil {
-			l.sendCancel(t.node, a, reason)
-		}
-		l.endTrack(a)
-		l.apply(scheduler.Ended{Attempt: a, Outcome: job.OutcomeHandedBack})
 	})
 }

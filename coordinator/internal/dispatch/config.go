@@ -14,10 +14,10 @@ import (
 type Config struct {
 	// Heartbeat and Lease are the workers': how often they beat, and how long an attempt may go without progress.
 	Heartbeat, Lease time.Duration
-	// Tick is how often time itself is looked at.
+	// Tick is how often time itself is looked at, and all truths are compared.
 	Tick time.Duration
-	// Sweep is how often what has no owner is looked for, Reconcile how often all truths are compared.
-	Sweep, Reconcile time.Duration
+	// Sweep is how often what has no owner is looked for.
+	Sweep time.Duration
 	// Policy bounds attempts.
 	Policy job.Policy
 	// HandBackPause is how long a partition waits that a node handed back, e.g. by its veto.
@@ -35,7 +35,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Heartbeat: 5 * time.Second, Lease: 15 * time.Second, Tick: time.Second,
-		Sweep: 30 * time.Second, Reconcile: 30 * time.Second,
+		Sweep:  30 * time.Second,
 		Policy: job.DefaultPolicy(), HandBackPause: time.Second, CallTimeout: 5 * time.Second,
 		Workers: 32, ResultsMax: 64, ResultAckWait: 10 * time.Second,
 		Scheduler: defaultScheduler(),
@@ -50,8 +50,8 @@ func (c *Config) Validate() error {
 		value int64
 	}{
 		{"heartbeat", int64(c.Heartbeat)}, {"tick", int64(c.Tick)}, {"sweep", int64(c.Sweep)},
-		{"reconcile", int64(c.Reconcile)}, {"call_timeout", int64(c.CallTimeout)}, {"workers", int64(c.Workers)},
-		{"results_max", int64(c.ResultsMax)}, {"result_ack_wait", int64(c.ResultAckWait)},
+		{"call_timeout", int64(c.CallTimeout)}, {"workers", int64(c.Workers)}, {"results_max", int64(c.ResultsMax)},
+		{"result_ack_wait", int64(c.ResultAckWait)},
 		{"policy.failed_max", int64(c.Policy.FailedMax)}, {"policy.lost_max", int64(c.Policy.LostMax)},
 	} {
 		if f.value <= 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,25 @@ type reign struct {
 	// state is what the node's workers say of themselves; silent are roles that beat no more.
 	state, reason string
 	silent        map[string]bool
+	logged        lines // what the leader warns of
+}
+
+// lines collects a log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func (r *reign) check(err error) {
@@ -75,7 +95,8 @@ func leadingOn(t *testing.T, change func(bus.Bus) bus.Bus, test func(*reign)) {
 		books, err := memledger.New(ledger.DefaultConfig(), time.Now)
 		r.check(err)
 		r.leader, err = dispatch.New(dispatch.DefaultConfig(), dispatch.Parts{
-			Bus: b, Store: r.store, Nodes: r.nodes, Ledger: books.Open(), Verifier: verifier, Log: zerolog.Nop(),
+			Bus: b, Store: r.store, Nodes: r.nodes, Ledger: books.Open(), Verifier: verifier,
+			Log: zerolog.New(&r.logged).Level(zerolog.WarnLevel),
 		}, lead.Reign{Term: 1, Epoch: "e"})
 		r.check(err)
 		ctx, cancel := context.WithCancel(context.Background())

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
@@ -149,9 +150,9 @@ func (l *Leader) lose(a job.Attempt, cause string) {
 	if t != nil {
 		t.running = false // asked once
 	}
-	l.lost.Add(1)
+	mine := false
 	l.change(a.Job, "lose", func(r *job.Record) error {
-		if !owns(r, a) {
+		if mine = owns(r, a); !mine {
 			return store.ErrUnchanged
 		}
 		return r.Lose(a, cause, l.cfg.Policy, time.Now().UTC())
@@ -162,12 +163,40 @@ func (l *Leader) lose(a job.Attempt, cause string) {
 			}
 			return
 		}
-		l.log.Warn().Str("attempt", a.String()).Str("cause", cause).Msg("attempt was lost")
-		l.endTrack(a)
-		if t != nil {
-			l.sendCancel(t.node, a, cause)
+		if l.tookAway(j.Record, a, job.OutcomeLost, cause, mine) {
+			l.lost.Add(1)
+			l.log.Warn().Str("attempt", a.String()).Str("cause", cause).Msg("attempt was lost")
 		}
-		l.apply(scheduler.Ended{Attempt: a, Outcome: job.OutcomeLost})
-		l.publishPartition(j.Record, a.Partition)
 	})
+}
+
+// tookAway ends what the loop keeps of an attempt that was to be ended with an outcome. It tells whether that happened:
+// the record was changed just now (mine), or by an earlier try whose answer did not come. When the attempt had ended
+// otherwise meanwhile, nothing of it is to be told as if it had this outcome.
+func (l *Leader) tookAway(r *job.Record, a job.Attempt, outcome job.Outcome, cause string, mine bool) bool {
+	t := l.tracks[a]
+	if !mine && (t == nil || !t.endedAt.IsZero()) {
+		return false // who ended it has told so
+	}
+	ended := outcome
+	if !mine {
+		ended = outcomeOf(r, a)
+	}
+	if t != nil {
+		l.sendCancel(t.node, a, cause)
+	}
+	l.endTrack(a)
+	l.apply(scheduler.Ended{Attempt: a, Outcome: ended})
+	l.publishPartition(r, a.Partition)
+	return ended == outcome
+}
+
+// outcomeOf is how an attempt ended by the record; cancelled when its history does not reach back so far.
+func outcomeOf(r *job.Record, a job.Attempt) job.Outcome {
+	for _, attempt := range slices.Backward(r.Partitions[a.Partition].Attempts) {
+		if attempt.Fence == a.Fence && attempt.Outcome != "" {
+			return attempt.Outcome
+		}
+	}
+	return job.OutcomeCancelled
 }
