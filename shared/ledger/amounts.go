@@ -121,12 +121,20 @@ func (a Amounts) String() string {
 // Class says what bytes are for, in reports.
 type Class string
 
-// Classes of assets.
+// The classes of large buffers (design section 4). Assets are of the first two or scratch.
 const (
-	ClassSRS      Class = "srs"
-	ClassArtifact Class = "artifact"
-	ClassScratch  Class = "scratch"
+	ClassSRS        Class = "srs"        // mapped parameters
+	ClassArtifact   Class = "artifact"   // what is kept per circuit beside them
+	ClassEvals      Class = "evals"      // a prover's evaluation vectors at full width
+	ClassAssignment Class = "assignment" // a partition's segment: compact a, b and assignment
+	ClassInput      Class = "input"      // slices and what is decoded of them
+	ClassScratch    Class = "scratch"    // what comes and goes within a stage; free segments
 )
+
+// Classes lists all of them.
+func Classes() []Class {
+	return []Class{ClassSRS, ClassArtifact, ClassEvals, ClassAssignment, ClassInput, ClassScratch}
+}
 
 // Asset is something that is kept on a node between attempts and shared by them, e.g. "srs:porep-32GiB". It is booked
 // once per node and pool, however many attempts use it.
