@@ -4,6 +4,7 @@
 //	kill@handoff.before-seal#2     SIGKILL itself the second time it comes by
 //	pause@handoff.before-map       wait, the first time, until somebody removes the hold file
 //	mark@synth.after-publish       only leave the mark
+//	leak@flight.assignment         the first buffer of that class is never counted as gone (package flight)
 //
 // Each entry fires once per folder, whichever process gets there first and however often processes restart: firing
 // creates <folder>/<point>#<n>.reached with O_EXCL, and whoever finds that file goes on. The file holds the process

@@ -30,9 +30,10 @@ const (
 	kill  = "kill"
 	pause = "pause"
 	mark  = "mark"
+	leak  = "leak"
 )
 
-var entryForm = regexp.MustCompile(`^(kill|pause|mark)@([a-z0-9][a-z0-9.-]{0,62})(?:#([1-9][0-9]{0,5}))?$`)
+var entryForm = regexp.MustCompile(`^(kill|pause|mark|leak)@([a-z0-9][a-z0-9.-]{0,62})(?:#([1-9][0-9]{0,5}))?$`)
 
 // entry is what happens at one point the nth time.
 type entry struct {
@@ -68,7 +69,7 @@ func Parse(folder string, texts []string) (*Points, error) {
 	for _, text := range texts {
 		parts := entryForm.FindStringSubmatch(text)
 		if parts == nil {
-			return nil, fault.New(fault.Invalid, "test hook %q is not kill@point#n, pause@point#n or mark@point#n", text)
+			return nil, fault.New(fault.Invalid, "test hook %q is not kill@point#n, pause@point#n, mark@point#n or leak@point#n", text)
 		}
 		e := entry{action: parts[1], point: parts[2], nth: 1}
 		if parts[3] != "" {
@@ -82,9 +83,15 @@ func Parse(folder string, texts []string) (*Points, error) {
 }
 
 // Hit tells that the process is at a point. It returns at once unless an entry is due.
-func (p *Points) Hit(ctx context.Context, point string) {
+func (p *Points) Hit(ctx context.Context, point string) { p.visit(ctx, point) }
+
+// Leak tells that the process makes what could leak, and whether this one is to: an entry with action leak is due.
+func (p *Points) Leak(point string) bool { return p.visit(context.Background(), point) }
+
+// visit tells that the process is at a point, and whether an entry with action leak has fired.
+func (p *Points) visit(ctx context.Context, point string) (leaks bool) {
 	if p == nil {
-		return
+		return false
 	}
 	p.mu.Lock()
 	p.visits[point]++
@@ -92,16 +99,19 @@ func (p *Points) Hit(ctx context.Context, point string) {
 	p.mu.Unlock()
 	for _, e := range p.entries {
 		if e.point == point && e.nth == visit {
-			p.fire(ctx, e)
+			fired := p.fire(ctx, e)
+			leaks = leaks || fired && e.action == leak
 		}
 	}
+	return leaks
 }
 
-// fire does what an entry says, unless that was done before. A folder that cannot be written is a broken test.
-func (p *Points) fire(ctx context.Context, e entry) {
+// fire does what an entry says, unless that was done before, and tells whether it did. A folder that cannot be written
+// is a broken test.
+func (p *Points) fire(ctx context.Context, e entry) bool {
 	reached, hold := p.path(e, "reached"), p.path(e, "hold")
 	if _, err := os.Lstat(reached); err == nil {
-		return
+		return false
 	}
 	if e.action == pause {
 		if err := os.WriteFile(hold, nil, 0o600); err != nil {
@@ -110,7 +120,7 @@ func (p *Points) fire(ctx context.Context, e entry) {
 	}
 	f, err := os.OpenFile(reached, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return // another process was faster
+		return false // another process was faster
 	}
 	if err != nil {
 		panic(fmt.Sprintf("hook: mark %s: %v", e.name(), err))
@@ -129,8 +139,9 @@ func (p *Points) fire(ctx context.Context, e entry) {
 		select {} // the signal is on its way
 	case pause:
 		waitGone(ctx, hold)
-	case mark:
+	case mark, leak:
 	}
+	return true
 }
 
 // waitGone waits until a file is gone.

@@ -157,3 +157,28 @@ func TestPauseEndsWithItsContext(t *testing.T) {
 	cancel()
 	points.Hit(ctx, "a")
 }
+
+func TestLeakIsToldOncePerFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	points, err := hook.Parse(folder, []string{"leak@a.buffer#2", "mark@a.buffer#3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []bool
+	for range 4 {
+		got = append(got, points.Leak("a.buffer"))
+	}
+	again, err := hook.Parse(folder, []string{"leak@a.buffer#1", "leak@a.buffer#2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, again.Leak("a.buffer"), again.Leak("a.buffer"))
+	if diff := cmp.Diff([]bool{false, true, false, false, true, false}, got); diff != "" {
+		t.Error(diff)
+	}
+	var none *hook.Points
+	if none.Leak("a.buffer") {
+		t.Error("nothing leaks")
+	}
+}
