@@ -8,6 +8,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 )
@@ -55,6 +56,8 @@ type Config struct {
 	PoolIdle time.Duration
 	// Points are for tests; nil does nothing.
 	Points *hook.Points
+	// Flight counts the segments that this process maps; nil counts none.
+	Flight *flight.Recorder
 }
 
 // NewConfig gives the defaults.
@@ -125,6 +128,8 @@ type Want struct {
 	Kind Kind
 	// Wait is how long to wait for the seal; 0 means Config.SealWait.
 	Wait time.Duration
+	// Flight counts a segment that comes by FromFile; nil counts none. Spill has its own.
+	Flight *flight.Recorder
 }
 
 // Name is the file name of an attempt's segment.

@@ -23,6 +23,9 @@
 // it brings its own checksums (proof/compact), and the header only records a checksum of both its ends, where those
 // checksums are, so that an old body under a new header is noticed.
 //
+// Every mapping of a segment is counted by the flight recorder that Config or Want names, as class assignment, from
+// Create or Open to the end of the mapping; Spill.Flight reports the files themselves.
+//
 // Limits: one host, one file system per folder; processes of other users take part only through a common group; the
 // mapping of a Draft or Segment must not be used after Close or GiveBack. It does not know what fits by the books: that
 // is the agent's.

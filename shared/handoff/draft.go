@@ -17,7 +17,9 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
 )
 
 // Draft is a segment that is being written by this process. Its methods may be called from several goroutines; its
@@ -33,6 +35,7 @@ type Draft struct {
 	file   *os.File
 	data   []byte // nil once closed
 	sealed bool
+	buffer *flight.Buffer
 }
 
 // Create makes the segment of an attempt: from a file lent to it or free in the pool, or a new one whose space is
@@ -90,6 +93,7 @@ func (s *Spill) createIn(ctx context.Context, f *folder, spec Spec) (_ *Draft, e
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", d.file.Name(), err)
 	}
+	d.buffer = s.config.Flight.Allocate(ledger.ClassAssignment, d.FileBytes(), f.kind.backing(), spec.Attempt.String())
 	atomic.StoreUint64(stateWord(d.data), Created.word())
 	d.header.encodeHead(d.data[:HeaderBytes])
 	if err := unix.Renameat(int(f.seg.Fd()), tmp, int(f.seg.Fd()), Name(spec.Attempt)); err != nil {
@@ -253,8 +257,20 @@ func (d *Draft) Seal(ctx context.Context) error {
 	points.Hit(ctx, PointBeforeSeal)
 	atomic.StoreUint64(stateWord(d.data), Sealed.word())
 	d.sealed, d.header.State = true, Sealed
+	d.buffer.Seal()
 	points.Hit(ctx, PointAfterSeal)
 	return nil
+}
+
+// HandOver closes a sealed segment that another process has taken over: it is counted as handed over before it is
+// released.
+func (d *Draft) HandOver() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.data != nil {
+		d.buffer.HandOver()
+	}
+	return d.close()
 }
 
 // Close unmaps the segment and lets go of it; the file stays for its reader. Closing again does nothing.
@@ -267,7 +283,10 @@ func (d *Draft) Close() error {
 func (d *Draft) close() error {
 	var err error
 	if d.data != nil {
-		err = unix.Munmap(d.data)
+		d.buffer.Release()
+		if err = unix.Munmap(d.data); err == nil {
+			d.buffer.Gone()
+		}
 		d.data = nil
 	}
 	if d.file != nil {

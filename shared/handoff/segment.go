@@ -15,8 +15,10 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
 )
 
 // Segment is a sealed segment, mapped read-only. Its memory may be read from several goroutines until it is closed.
@@ -24,9 +26,10 @@ type Segment struct {
 	folder *folder // nil when it came by a file descriptor
 	header Header
 
-	mu   sync.Mutex
-	file *os.File
-	data []byte
+	mu     sync.Mutex
+	file   *os.File
+	data   []byte
+	buffer *flight.Buffer
 	// passed tells that somebody else may have a copy of the file.
 	passed bool
 }
@@ -142,6 +145,7 @@ func (s *Spill) openFile(ctx context.Context, f *folder, file *os.File, want Wan
 		return nil, err
 	}
 	seg.folder = f
+	seg.count(s.config.Flight, f.kind.backing())
 	s.config.Points.Hit(ctx, PointAfterMap)
 	return seg, nil
 }
@@ -170,10 +174,22 @@ func fromFile(file *os.File, want Want) (*Segment, error) {
 		return nil, err
 	}
 	seg, err := mapSealed(file, h)
-	if err == nil {
-		seg.passed = true
+	if err != nil {
+		return nil, err
 	}
-	return seg, err
+	seg.passed = true
+	backing := flight.File
+	var fs unix.Statfs_t
+	if unix.Fstatfs(int(file.Fd()), &fs) == nil && fs.Type == unix.TMPFS_MAGIC {
+		backing = flight.Shared
+	}
+	seg.count(want.Flight, backing)
+	return seg, nil
+}
+
+// count has the segment counted from now to its end.
+func (s *Segment) count(r *flight.Recorder, backing flight.Backing) {
+	s.buffer = r.Map(ledger.ClassAssignment, s.FileBytes(), backing, s.header.Attempt.String())
 }
 
 // readSealed reads and checks the header of a sealed segment, and that the file is as long as the header says.
@@ -281,6 +297,15 @@ func (s *Segment) Memory() []byte {
 	return s.data[HeaderBytes:end:end]
 }
 
+// OnDevice has the segment counted as one that the device has what it needs of; once.
+func (s *Segment) OnDevice() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.data != nil {
+		s.buffer.OnDevice()
+	}
+}
+
 // File is the open file, to be passed to another process, which then holds the segment as well; nil once closed.
 func (s *Segment) File() *os.File {
 	s.mu.Lock()
@@ -299,7 +324,10 @@ func (s *Segment) Close() error {
 func (s *Segment) close() error {
 	var err error
 	if s.data != nil {
-		err = unix.Munmap(s.data)
+		s.buffer.Release()
+		if err = unix.Munmap(s.data); err == nil {
+			s.buffer.Gone()
+		}
 		s.data = nil
 	}
 	if s.file != nil {
