@@ -13,6 +13,7 @@ import (
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
@@ -31,6 +32,14 @@ func Run(ctx context.Context, config Config) error {
 	health := service.NewHealth()
 	mux := http.NewServeMux()
 	health.Mount(mux)
+	if config.Flight == nil {
+		var err error
+		if config.Flight, err = host.Recorder(config.Role); err != nil {
+			return err
+		}
+	}
+	flight.Mount(mux,
+		func() flight.Status { return flight.Status{Reports: []flight.Report{config.Flight.Report()}} }, config.Flight.Points)
 	group := service.NewGroup(config.Service, config.Log, health)
 	w := &worker{config: config, health: health, facts: inventory.NewHost()}
 	return group.Run(ctx, service.HTTP(config.HTTP, mux, logAddress(config.Log)),
@@ -133,7 +142,8 @@ func (w *worker) prepare(ctx context.Context) error {
 	}
 	w.synth = synth.New(synth.Config{
 		Workers: w.config.Synth.Workers, Find: catalog.Find, CPUsOf: w.host.CPUsOf, Check: w.config.Synth.Check,
-		Pad: w.config.Synth.PadBytes, Markers: w.config.Test.Markers,
+		Pad: w.config.Synth.PadBytes, Markers: w.config.Test.Markers, Flight: w.host.Flight,
+		ScratchBytes: w.config.Synth.ScratchBytes,
 	}, slices, w.host.Spill, w.host.Book, w.host.Points, w.config.Log)
 	if err := w.offer(); err != nil {
 		return err

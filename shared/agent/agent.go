@@ -266,6 +266,12 @@ func (a *Agent) beat(ctx context.Context) {
 			a.config.Logger.Error().Err(err).Msg("cannot report what the host holds")
 		}
 		beat.Host = host
+		files, err := a.config.Spill.Flight()
+		if err != nil {
+			a.config.Logger.Error().Err(err).Msg("cannot report the files of the spill folders")
+		} else {
+			beat.Flight = append(beat.Flight, files)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.config.Heartbeat)
 	defer cancel()

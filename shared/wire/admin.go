@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -18,6 +19,8 @@ const (
 	AdminAudit   = "audit"
 	AdminJobs    = "jobs"    // of all tenants
 	AdminRelease = "release" // a device from quarantine
+	AdminForget  = "forget"  // a node that is gone
+	AdminFlight  = "flight"
 )
 
 // Empty is a request without fields.
@@ -136,6 +139,40 @@ func (r *ReleaseRequest) Check() error {
 	}
 	_, err := job.ParseDevice(string(r.Device))
 	return fault.As(fault.Invalid, err)
+}
+
+// ForgetRequest drops everything that is kept about a node that does not beat any more.
+type ForgetRequest struct {
+	Node job.Node `json:"node"`
+	// Gone is the operator's word that the machine will not come back with what it held: it releases what is still booked
+	// there. Without it a node on which something is booked is not forgotten.
+	Gone   bool   `json:"gone,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Check implements Body.
+func (r *ForgetRequest) Check() error {
+	if len(r.Reason) > fault.HintBytesMax {
+		return fault.New(fault.Invalid, "reason of %d bytes is over the limit of %d", len(r.Reason), fault.HintBytesMax)
+	}
+	_, err := job.ParseNode(string(r.Node))
+	return fault.As(fault.Invalid, err)
+}
+
+// ForgetReply tells what was released by the operator's word alone.
+type ForgetReply struct {
+	Reply
+	Forgotten Forgotten `json:"forgotten"`
+}
+
+// Forgotten is what is kept of a node that was forgotten.
+type Forgotten struct {
+	Node   job.Node  `json:"node"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+	// Attempts were booked on it, with Held in all; they were released by the operator's word.
+	Attempts []job.Attempt  `json:"attempts,omitempty"`
+	Held     ledger.Amounts `json:"held,omitempty"`
 }
 
 // LedgerReply is the ledger as operators see it.
@@ -303,3 +340,37 @@ type Lead struct {
 
 // LeadKey is that key.
 const LeadKey = "leader"
+
+// FlightRequest asks for the buffers of a node, or of the whole rack when Node is "".
+type FlightRequest struct {
+	Node job.Node `json:"node,omitempty"`
+}
+
+// Check implements Body.
+func (r *FlightRequest) Check() error {
+	if r.Node == "" {
+		return nil
+	}
+	_, err := job.ParseNode(string(r.Node))
+	return fault.As(fault.Invalid, err)
+}
+
+// FlightReply has the buffers of each node.
+type FlightReply struct {
+	Reply
+	Nodes []FlightNode `json:"nodes"`
+	// Left is how many nodes did not fit into the answer: ask for them by name.
+	Left int `json:"left,omitempty"`
+}
+
+// FlightNode is the buffers of one node as of its processes' last beats.
+type FlightNode struct {
+	Node   job.Node  `json:"node"`
+	SeenAt time.Time `json:"seen_at"`
+	// Idle tells that no attempt runs or is booked there, and that nothing but assets is left.
+	Idle    bool            `json:"idle"`
+	Reports []flight.Report `json:"reports"`
+	Leaks   []flight.Leak   `json:"leaks,omitempty"`
+	// Defects count transitions that cannot be, in all its processes.
+	Defects uint64 `json:"defects,omitempty"`
+}

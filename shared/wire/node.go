@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -25,8 +27,11 @@ const (
 // ReasonStopping is what the reason of a worker begins with that drains since it was asked to end, not by an order.
 const ReasonStopping = "stopping: "
 
-// AckWaitMSMax bounds the ack wait of workers' queues: a day.
-const AckWaitMSMax = 24 * 60 * 60 * 1000
+// AckWaitMSMax bounds the ack wait of workers' queues, HeartbeatMSMax the time between beats: a day.
+const (
+	AckWaitMSMax   = 24 * 60 * 60 * 1000
+	HeartbeatMSMax = AckWaitMSMax
+)
 
 // Beat says that a worker process lives, what it is and what it does. It is sent every heartbeat and on every change.
 type Beat struct {
@@ -46,14 +51,22 @@ type Beat struct {
 	Slots int `json:"slots"`
 	// AckWaitMS asks coordinators for the queues that the process fetches from, with this ack wait, in ms. 0, in beats of
 	// builds that make them themselves, asks for none.
-	AckWaitMS int64          `json:"ack_wait_ms,omitempty"`
-	CPUs      int            `json:"cpus,omitempty"`
-	Running   []Running      `json:"running,omitempty"`
-	Devices   []DeviceState  `json:"devices,omitempty"`
-	Synth     []SynthCircuit `json:"synth,omitempty"`
+	AckWaitMS int64 `json:"ack_wait_ms,omitempty"`
+	// HeartbeatMS is how often the process beats, in ms; 0, in beats of older builds, is not known.
+	HeartbeatMS int64          `json:"heartbeat_ms,omitempty"`
+	CPUs        int            `json:"cpus,omitempty"`
+	Running     []Running      `json:"running,omitempty"`
+	Devices     []DeviceState  `json:"devices,omitempty"`
+	Synth       []SynthCircuit `json:"synth,omitempty"`
 	// Host is sent by the process that holds the host's lock.
 	Host *HostReport `json:"host,omitempty"`
+	// Flight are the buffers of the process and its engines; those of the spill folders come with Host. Reports that this
+	// build does not understand are left out when a beat is checked.
+	Flight []flight.Report `json:"flight,omitempty"`
 }
+
+// FlightMax bounds the reports of a beat.
+const FlightMax = 128
 
 // Running is an attempt that a process works on.
 type Running struct {
@@ -62,6 +75,8 @@ type Running struct {
 	// Progress rises as long as the work advances.
 	Progress uint64 `json:"progress"`
 	Handoff  string `json:"handoff,omitempty"`
+	// HandoffReason says why the segment lies there, when that is not the preferred place.
+	HandoffReason string `json:"handoff_reason,omitempty"`
 }
 
 // SynthCircuit is what a synthesis worker needs for one circuit.
@@ -84,7 +99,21 @@ type DeviceState struct {
 	// Pending is how many proofs are started and not finished.
 	Pending  int             `json:"pending,omitempty"`
 	Circuits []DeviceCircuit `json:"circuits,omitempty"`
+	// Canary is the last known answer that a coordinator had the device prove, nil before the first.
+	Canary *Canary `json:"canary,omitempty"`
 }
+
+// Canary is what became of a known-answer proof.
+type Canary struct {
+	// ID is the order's.
+	ID string `json:"id"`
+	OK bool   `json:"ok"`
+	// Reason says what was wrong when it is not OK.
+	Reason string `json:"reason,omitempty"`
+}
+
+// CanaryIDBytesMax bounds the id of a canary.
+const CanaryIDBytesMax = 64
 
 // DeviceCircuit is what proofs of one circuit take on a device.
 type DeviceCircuit struct {
@@ -145,11 +174,16 @@ func (b *Beat) Check() error {
 	if b.AckWaitMS != 0 && (b.AckWaitMS < 10 || b.AckWaitMS > AckWaitMSMax) {
 		return fault.New(fault.Invalid, "beat of node %s asks for an ack wait of %d ms", b.Node, b.AckWaitMS)
 	}
+	if b.HeartbeatMS < 0 || b.HeartbeatMS > HeartbeatMSMax {
+		return fault.New(fault.Invalid, "beat of node %s comes every %d ms", b.Node, b.HeartbeatMS)
+	}
 	for _, d := range b.Devices {
 		if _, err := job.ParseDevice(string(d.Device)); err != nil {
 			return err
 		}
 	}
+	b.Flight = slices.DeleteFunc(b.Flight, func(r flight.Report) bool { return r.Check() != nil })
+	b.Flight = b.Flight[:min(len(b.Flight), FlightMax)]
 	return nil
 }
 
@@ -159,6 +193,8 @@ const (
 	ControlDrain   = "drain"   // take nothing new, finish, report
 	ControlUndrain = "undrain" // take tasks again
 	ControlEvict   = "evict"   // give back an asset
+	ControlReport  = "report"  // beat at once
+	ControlCanary  = "canary"  // have a device prove a known answer; its beats say what came of it
 )
 
 // Control tells a node's workers what to do. It is sent at most once; fences and beats repair what is lost.
@@ -167,6 +203,8 @@ type Control struct {
 	Kind    string       `json:"kind"`
 	Attempt *job.Attempt `json:"attempt,omitempty"` // of cancel
 	Asset   string       `json:"asset,omitempty"`   // of evict
+	Device  job.Device   `json:"device,omitempty"`  // of canary
+	Canary  string       `json:"canary,omitempty"`  // of canary: the id that beats give back
 	Reason  string       `json:"reason,omitempty"`
 }
 
@@ -184,7 +222,11 @@ func (c *Control) Check() error {
 		if c.Asset == "" {
 			return fault.New(fault.Invalid, "control of node %s: evict without an asset", c.Node)
 		}
-	case ControlDrain, ControlUndrain:
+	case ControlCanary:
+		if _, err := job.ParseDevice(string(c.Device)); err != nil || c.Canary == "" || len(c.Canary) > CanaryIDBytesMax {
+			return fault.New(fault.Invalid, "control of node %s: canary without a device or an id", c.Node)
+		}
+	case ControlDrain, ControlUndrain, ControlReport:
 	default:
 		return fault.New(fault.Invalid, "control of node %s has kind %q", c.Node, c.Kind)
 	}

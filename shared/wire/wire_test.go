@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -47,35 +48,51 @@ func bodies() map[string]wire.Body {
 		"prove_task": &wire.ProveTask{
 			Attempt: attempt, Node: "n1", Device: "gpu0", Circuit: "porep-32GiB", Segment: attempt.String(),
 			Handoff: wire.HandoffSHM, Amounts: amounts, Seconds: map[string]float64{"synthesize": 0.75},
+			HandoffReason: "no room in memory",
 		},
 		"result_ok": &wire.Result{
 			Attempt: attempt, Node: "n1", Device: "gpu0", Outcome: job.OutcomeOK, Proof: bytes.Repeat([]byte{9}, 192),
 			Build: "v1", DeviceUUID: "GPU-1", ParamsDigest: digest, Handoff: wire.HandoffDisk,
+			HandoffReason: "no room in memory",
 		},
 		"result_failed": &wire.Result{
 			Attempt: attempt, Node: "n1", Outcome: job.OutcomeFailed, Fault: failure, BlameDevice: true,
 		},
 		"report": &wire.Report{
 			Attempt: attempt, Node: "n1", Stage: job.Sealed, Shrunk: ledger.Amounts{"shm": 1}, Freed: true, Handoff: "shm",
+			HandoffReason: "r",
 		},
 		"beat": &wire.Beat{
 			Node: "n1", Boot: "boot", Instance: "inst", Role: wire.RoleGPU, Seq: 9, Build: "v1", WireMin: 1, WireMax: 2,
 			State: wire.StateNotReady, Reason: "no parameters", Slots: 2, CPUs: 8,
-			Running: []wire.Running{{Attempt: attempt, Stage: job.Proving, Progress: 77, Handoff: "shm"}},
+			HeartbeatMS: 5000,
+			Running:     []wire.Running{{Attempt: attempt, Stage: job.Proving, Progress: 77, Handoff: "shm", HandoffReason: "r"}},
 			Devices: []wire.DeviceState{{
 				Device: "gpu0", UUID: "GPU-1", Name: "sim", NUMANode: 1, Healthy: true, Pending: 1,
 				Circuits: []wire.DeviceCircuit{{
 					Circuit: "toy", Ready: true, ParamsDigest: digest, SRSBytes: 1, ArtifactBytes: 2, SharedBytes: 3,
 					PendingBytes: 4, WorkingBytes: 5, DeviceBytes: 6,
 				}},
+				Canary: &wire.Canary{ID: "c1", Reason: "wrong answer"},
 			}},
 			Synth: []wire.SynthCircuit{{Circuit: "toy", SegmentBytes: 1 << 20, ScratchBytes: 2 << 20, ArtifactBytes: 3}},
 			Host: &wire.HostReport{
 				Capacity: amounts, BookComplete: true, FreeSHMBytes: 4096, FreeDiskBytes: 8192, At: at,
 				Book: []wire.Booking{{Attempt: attempt, Amounts: amounts, Stage: job.Proving, Alive: true}},
 			},
+			Flight: []flight.Report{{
+				Process: "gpu", LiveBytes: 1, HighBytes: 2, Pending: 3, Waiting: 4, RSSBytes: 5, BeyondBytes: 6, Defects: 7,
+				Defect: "twice", Classes: []flight.ClassReport{{
+					Class: ledger.ClassAssignment, Live: []flight.StageCount{{Stage: flight.Mapped, Pieces: 1, Bytes: 2}},
+					Pieces: 1, Bytes: 2, KeptPieces: 3, KeptBytes: 4, HighPieces: 5, HighBytes: 6, GonePieces: 7, GoneBytes: 8,
+					Lag: []uint64{0, 1, 0, 0, 0, 0, 0}, Oldest: []flight.Piece{{
+						Label: attempt.String(), Stage: flight.Mapped, Bytes: 2, Asset: true, AgeMS: 3, ReleasedMS: 4,
+					}},
+				}},
+			}},
 		},
-		"control": &wire.Control{Node: "n1", Kind: wire.ControlCancel, Attempt: &attempt, Reason: "cancelled"},
+		"control":        &wire.Control{Node: "n1", Kind: wire.ControlCancel, Attempt: &attempt, Reason: "cancelled"},
+		"control_canary": &wire.Control{Node: "n1", Kind: wire.ControlCanary, Device: "gpu0", Canary: "c1"},
 		"submit": &wire.Submit{
 			Tenant: "main", Key: "k", Kind: "porep", Miner: "f01000", SectorNumber: &number, Priority: -5, Deadline: &at,
 			Output: job.OutputPartitions, WaitForNode: true, Object: &job.Object{Name: "c1", Bytes: 5, SHA256: digest},
@@ -89,11 +106,16 @@ func bodies() map[string]wire.Body {
 			Holders: []wire.Holder{{Name: attempt.String(), Bytes: 7, Since: &at}},
 		}}},
 		"drain_request":   &wire.DrainRequest{Node: "n1", Undo: true, Cordon: true},
+		"flight_request":  &wire.FlightRequest{Node: "n1"},
 		"release_request": &wire.ReleaseRequest{Node: "n1", Device: "gpu0"},
-		"intake_request":  &wire.IntakeRequest{Pause: true, Reason: "maintenance"},
-		"dlq_request":     &wire.DLQRequest{Job: id, Replay: true},
-		"dead_letter":     &wire.DeadLetter{Job: id, Tenant: "main", Circuit: "toy", At: at, Fault: failure},
-		"audit_request":   &wire.AuditRequest{Since: &at, After: id, Limit: 5},
+		"forget_request":  &wire.ForgetRequest{Node: "n1", Gone: true, Reason: "burnt down"},
+		"forget_reply": &wire.ForgetReply{Forgotten: wire.Forgotten{
+			Node: "n1", At: at, Reason: "burnt down", Attempts: []job.Attempt{attempt}, Held: amounts,
+		}},
+		"intake_request": &wire.IntakeRequest{Pause: true, Reason: "maintenance"},
+		"dlq_request":    &wire.DLQRequest{Job: id, Replay: true},
+		"dead_letter":    &wire.DeadLetter{Job: id, Tenant: "main", Circuit: "toy", At: at, Fault: failure},
+		"audit_request":  &wire.AuditRequest{Since: &at, After: id, Limit: 5},
 		"event": &wire.Event{
 			Job: id, Tenant: "main", What: wire.EventPartition, At: at, State: job.Active, Partition: &index,
 			Stage: job.Verified, Node: "n1", Device: "gpu0", Verified: 4, Fault: failure,
@@ -204,17 +226,22 @@ func TestBodiesThatNoSenderWritesAreRefused(t *testing.T) {
 		"proof of 191 bytes": &wire.Result{
 			Attempt: attempt, Node: "n", Outcome: job.OutcomeOK, Proof: make([]byte, 191),
 		},
-		"failure without a reason":  &wire.Result{Attempt: attempt, Node: "n", Outcome: job.OutcomeFailed},
-		"unknown outcome":           &wire.Result{Attempt: attempt, Node: "n", Outcome: "great"},
-		"no fence":                  &wire.Report{Attempt: job.Attempt{Job: id}, Node: "n"},
-		"a path as node":            &wire.Report{Attempt: attempt, Node: "../n"},
-		"two inputs":                &wire.Submit{Miner: "1", Inline: []byte("x"), Path: "/x", SHA256: digest},
-		"no input":                  &wire.Submit{Miner: "1"},
-		"reference without digest":  &wire.Submit{Miner: "1", URL: "http://x"},
-		"endless name":              &wire.Submit{Miner: "1", Object: &job.Object{Name: long, SHA256: digest}},
-		"inline over its door":      &wire.Submit{Miner: "1", Inline: make([]byte, wire.InlineBytesMax+1)},
-		"priority":                  &wire.Submit{Miner: "1", Inline: []byte("x"), Priority: 101},
-		"key with escape codes":     &wire.Submit{Miner: "1", Inline: []byte("x"), Key: "\x1b[31m"},
+		"failure without a reason": &wire.Result{Attempt: attempt, Node: "n", Outcome: job.OutcomeFailed},
+		"unknown outcome":          &wire.Result{Attempt: attempt, Node: "n", Outcome: "great"},
+		"no fence":                 &wire.Report{Attempt: job.Attempt{Job: id}, Node: "n"},
+		"a path as node":           &wire.Report{Attempt: attempt, Node: "../n"},
+		"two inputs":               &wire.Submit{Miner: "1", Inline: []byte("x"), Path: "/x", SHA256: digest},
+		"no input":                 &wire.Submit{Miner: "1"},
+		"reference without digest": &wire.Submit{Miner: "1", URL: "http://x"},
+		"endless name":             &wire.Submit{Miner: "1", Object: &job.Object{Name: long, SHA256: digest}},
+		"inline over its door":     &wire.Submit{Miner: "1", Inline: make([]byte, wire.InlineBytesMax+1)},
+		"priority":                 &wire.Submit{Miner: "1", Inline: []byte("x"), Priority: 101},
+		"key with escape codes":    &wire.Submit{Miner: "1", Inline: []byte("x"), Key: "\x1b[31m"},
+		"canary without an id":     &wire.Control{Node: "n", Kind: wire.ControlCanary, Device: "gpu0"},
+		"beats once a week": &wire.Beat{
+			Node: "n", Boot: "b", Instance: "i", Role: wire.RoleGPU, State: wire.StateReady, WireMin: 1, WireMax: 2,
+			HeartbeatMS: wire.HeartbeatMSMax + 1,
+		},
 		"cancel without an attempt": &wire.Control{Node: "n", Kind: wire.ControlCancel},
 		"page too long":             &wire.JobsRequest{Limit: 501},
 	} {
@@ -292,5 +319,25 @@ func TestFreeSegmentsOfVersion1AreRead(t *testing.T) {
 	}
 	if b.Host.FreeSHMBytes != 4096 || b.Host.FreeDiskBytes != 0 {
 		t.Errorf("in memory %s, on disk %s", b.Host.FreeSHMBytes, b.Host.FreeDiskBytes)
+	}
+}
+
+// A beat of a later build counts although this one does not understand what it says of its buffers.
+func TestBeatsWithBuffersOfALaterBuildAreRead(t *testing.T) {
+	t.Parallel()
+	data, err := wire.Encode(bodies()["beat"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for old, later := range map[string]string{
+		`"stage":"mapped"`: `"stage":"melted"`, `"class":"assignment"`: `"class":"other"`,
+	} {
+		var b wire.Beat
+		if err := wire.DecodeBeat(bytes.ReplaceAll(data, []byte(old), []byte(later)), &b); err != nil {
+			t.Errorf("%s: %v", later, err)
+		}
+		if len(b.Flight) != 0 || b.Seq != 9 {
+			t.Errorf("%s: %+v", later, b)
+		}
 	}
 }

@@ -49,6 +49,8 @@ type ProveTask struct {
 	Amounts     ledger.Amounts `json:"amounts"`
 	Deadline    *time.Time     `json:"deadline,omitempty"`
 	TraceParent string         `json:"traceparent,omitempty"`
+	// HandoffReason says why the segment lies there, when that is not the preferred place.
+	HandoffReason string `json:"handoff_reason,omitempty"`
 	// Seconds are what synthesis measured; they go on into the result.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
@@ -70,13 +72,15 @@ type Result struct {
 	Proof   []byte        `json:"proof,omitempty"` // 192 bytes when the outcome is ok
 	Fault   *fault.Report `json:"fault,omitempty"` // when it is not
 	// BlameDevice says that the device or its engine, not the input, is at fault.
-	BlameDevice  bool               `json:"blame_device,omitempty"`
-	Build        string             `json:"build,omitempty"`
-	DeviceUUID   string             `json:"device_uuid,omitempty"`
-	ParamsDigest string             `json:"params_digest,omitempty"`
-	Handoff      string             `json:"handoff,omitempty"`
-	Seconds      map[string]float64 `json:"seconds,omitempty"`
-	TraceParent  string             `json:"traceparent,omitempty"`
+	BlameDevice  bool   `json:"blame_device,omitempty"`
+	Build        string `json:"build,omitempty"`
+	DeviceUUID   string `json:"device_uuid,omitempty"`
+	ParamsDigest string `json:"params_digest,omitempty"`
+	// Handoff tells where the segment lay, HandoffReason why, when that is not the preferred place.
+	Handoff       string             `json:"handoff,omitempty"`
+	HandoffReason string             `json:"handoff_reason,omitempty"`
+	Seconds       map[string]float64 `json:"seconds,omitempty"`
+	TraceParent   string             `json:"traceparent,omitempty"`
 }
 
 // ProofBytes is the size of one partition's proof.
@@ -109,9 +113,10 @@ type Report struct {
 	// Stage is the stage that was reached, "" when only bytes went.
 	Stage job.Stage `json:"stage,omitempty"`
 	// Shrunk are bytes that are gone although the attempt goes on; Freed tells that all are.
-	Shrunk  ledger.Amounts `json:"shrunk,omitempty"`
-	Freed   bool           `json:"freed,omitempty"`
-	Handoff string         `json:"handoff,omitempty"`
+	Shrunk        ledger.Amounts `json:"shrunk,omitempty"`
+	Freed         bool           `json:"freed,omitempty"`
+	Handoff       string         `json:"handoff,omitempty"`
+	HandoffReason string         `json:"handoff_reason,omitempty"`
 }
 
 // Check implements Body.

@@ -11,6 +11,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/inventory"
@@ -31,6 +32,8 @@ type Config struct {
 	// Connect gives the bus; it is asked again while it fails for reasons that pass.
 	Connect func(context.Context) (bus.Bus, error) `toml:"-"`
 	Log     zerolog.Logger                         `toml:"-"`
+	// Flight counts the process's large buffers; Open makes one when it is nil.
+	Flight *flight.Recorder `toml:"-"`
 }
 
 // SpillConfig says where segments lie.
@@ -82,14 +85,15 @@ func (c *Config) Validate() error {
 	if c.Spill.SweepEvery <= 0 {
 		errs = append(errs, fault.New(fault.Invalid, "spill.sweep_every: must be positive, is %s", c.Spill.SweepEvery))
 	}
-	if err := c.Spill.handoff(nil).Validate(); err != nil {
+	if err := c.Spill.handoff(nil, nil).Validate(); err != nil {
 		errs = append(errs, fault.New(fault.Invalid, "spill: %w", err))
 	}
 	return errors.Join(errs...)
 }
 
-func (c *SpillConfig) handoff(points *hook.Points) handoff.Config {
+func (c *SpillConfig) handoff(points *hook.Points, recorder *flight.Recorder) handoff.Config {
 	return handoff.Config{
 		Path: c.Path, DiskPath: c.DiskPath, Group: c.Group, SealWait: c.SealWait, PoolIdle: c.PoolIdle, Points: points,
+		Flight: recorder,
 	}
 }

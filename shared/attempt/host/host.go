@@ -16,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/inventory"
@@ -33,6 +34,7 @@ type Host struct {
 	Spill    *handoff.Spill
 	Book     *agent.Book
 	Points   *hook.Points
+	Flight   *flight.Recorder
 	Instance string
 
 	config Config
@@ -53,7 +55,13 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	if h.Points, err = hook.Parse(config.Test.Folder, config.Test.Hooks); err != nil {
 		return nil, err
 	}
-	if h.Spill, err = handoff.New(config.Spill.handoff(h.Points)); err != nil {
+	if h.Flight = config.Flight; h.Flight == nil {
+		if h.Flight, err = Recorder(config.Role); err != nil {
+			return nil, err
+		}
+	}
+	h.Flight.Plant(func(class ledger.Class) bool { return h.Points.Leak(FlightPoint(class)) })
+	if h.Spill, err = handoff.New(config.Spill.handoff(h.Points, h.Flight)); err != nil {
 		return nil, err
 	}
 	h.Book, err = agent.OpenBook(agent.BookConfig{
@@ -207,6 +215,8 @@ func (h *Host) describe(c *service.Control, complete func(*wire.Beat)) func() wi
 		}
 		b.Running = h.Board.Running()
 		b.AckWaitMS = max(10, min(h.Config.AckWait.Milliseconds(), wire.AckWaitMSMax))
+		h.Flight.Collect()
+		b.Flight = append(b.Flight, h.Flight.Report())
 		complete(&b)
 		return b
 	}

@@ -47,7 +47,7 @@ func newHost(t *testing.T) *Host {
 	t.Helper()
 	c := DefaultConfig()
 	c.Spill.Path = t.TempDir()
-	spill, err := handoff.New(c.Spill.handoff(nil))
+	spill, err := handoff.New(c.Spill.handoff(nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,14 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unsafe"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
 )
 
 // Bounds of reading a slice.
@@ -19,6 +24,31 @@ const (
 	slicePauseMin = 100 * time.Millisecond
 	slicePauseMax = 5 * time.Second
 )
+
+// witness fetches the slice and decodes it. The slice is kept as long as the witness, so that it is counted as long.
+func (m *making) witness(ctx context.Context) (circuit.Witness, error) {
+	began := time.Now()
+	data, err := m.fetch(ctx, m.task.Slice)
+	if err != nil {
+		return nil, err
+	}
+	m.slice, m.input = data, m.config.Flight.Allocate(
+		ledger.ClassInput, bytesize.Bytes(len(data)), flight.Anonymous, m.run.Attempt().String())
+	flight.OnHeap(m.input, unsafe.SliceData(data))
+	m.input.Seal()
+	w, err := m.circuit.Decode(data)
+	if err != nil {
+		return nil, fault.As(fault.Invalid, fmt.Errorf("bad input: decode slice %s: %w", m.task.Slice.Name, err))
+	}
+	m.seconds["slice"] = time.Since(began).Seconds()
+	return w, nil
+}
+
+// dropSlice lets go of the slice: the garbage collector says when it is gone.
+func (m *making) dropSlice() {
+	m.input.Release()
+	m.slice = nil
+}
 
 // fetch reads a slice and compares its size and digest with the task's. While the bus is away it tries again, until the
 // run is cancelled. Errors: kind NotFound (the input is gone), Corrupt, Invalid (a slice that is too large).

@@ -16,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
@@ -51,6 +52,9 @@ type Config struct {
 	Pad bytesize.Bytes
 	// Markers has faults carried out that tasks ask for, for tests.
 	Markers bool
+	// Flight counts slices and scratch; ScratchBytes is what each synthesis counts as scratch, as it is booked.
+	Flight       *flight.Recorder
+	ScratchBytes bytesize.Bytes
 }
 
 // Synth makes segments.
@@ -126,6 +130,8 @@ type making struct {
 	held    *agent.Held
 	draft   *handoff.Draft
 	kind    handoff.Kind
+	slice   []byte
+	input   *flight.Buffer // of the slice
 	seconds map[string]float64
 }
 
@@ -141,6 +147,7 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	if m.layout, err = s.Layout(c); err != nil {
 		return fault.As(fault.Internal, err)
 	}
+	defer m.dropSlice()
 	witness, err := m.witness(ctx)
 	if err != nil {
 		return err
@@ -167,21 +174,6 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	}
 	s.points.Hit(ctx, PointBeforeAck)
 	return nil
-}
-
-// witness fetches the slice and decodes it.
-func (m *making) witness(ctx context.Context) (circuit.Witness, error) {
-	began := time.Now()
-	data, err := m.fetch(ctx, m.task.Slice)
-	if err != nil {
-		return nil, err
-	}
-	w, err := m.circuit.Decode(data)
-	if err != nil {
-		return nil, fault.As(fault.Invalid, fmt.Errorf("bad input: decode slice %s: %w", m.task.Slice.Name, err))
-	}
-	m.seconds["slice"] = time.Since(began).Seconds()
-	return w, nil
 }
 
 // admit books the attempt.
@@ -236,7 +228,7 @@ func (m *making) make(ctx context.Context, w circuit.Witness) error {
 		return err
 	}
 	m.run.Enter(ctx, job.Sealed)
-	return m.draft.Close()
+	return m.draft.HandOver()
 }
 
 func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
@@ -246,6 +238,9 @@ func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
 	work := compact.Job{
 		Circuit: m.circuit, Witness: walk, Partition: m.run.Attempt().Partition, Workers: m.config.Workers,
 	}
+	scratch := m.config.Flight.Allocate(
+		ledger.ClassScratch, m.config.ScratchBytes, flight.Declared, m.run.Attempt().String())
+	defer func() { scratch.Release(); scratch.Gone() }()
 	segment, err := work.Synthesize(ctx, m.draft.Memory()[:m.layout.Bytes()])
 	if err != nil {
 		return err
