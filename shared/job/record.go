@@ -151,8 +151,10 @@ type AttemptRecord struct {
 	EndedAt   *time.Time    `json:"ended_at,omitempty"`
 	Outcome   Outcome       `json:"outcome,omitempty"`
 	Fault     *fault.Report `json:"fault,omitempty"`
-	// Handoff tells where the segment lay ("shm", "disk"), Build which program made it, DeviceUUID which card.
-	Handoff    string `json:"handoff,omitempty"`
+	// Handoff tells where the segment lay ("shm", "disk"), HandoffReason why, when that is not the preferred place.
+	Handoff       string `json:"handoff,omitempty"`
+	HandoffReason string `json:"handoff_reason,omitempty"`
+	// Build tells which program made it, DeviceUUID which card.
 	Build      string `json:"build,omitempty"`
 	DeviceUUID string `json:"device_uuid,omitempty"`
 	TraceID    string `json:"trace_id,omitempty"`
