@@ -14,6 +14,7 @@ import (
 	"github.com/proofrack/proofrack/shared/agent"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
@@ -108,14 +109,19 @@ func TestBeatTellsWhatTheHostHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	segment := n.spill.FileBytes(handoff.SHM, 10_000)
 	want := &wire.Beat{
 		Node: "node-1", Boot: self.Boot, Instance: "here", Role: wire.RoleGPU, Seq: 1, Build: "test",
 		WireMin: wire.VersionMin, WireMax: wire.Version, State: wire.StateReady, Slots: 2,
 		Host: &wire.HostReport{
 			Capacity: capacity(), BookComplete: true, Assets: []ledger.Asset{srs},
 			Book:         []wire.Booking{{Attempt: a, Amounts: gib(2), Stage: job.Reserved, Alive: true}},
-			FreeSHMBytes: n.spill.FileBytes(handoff.SHM, 10_000),
+			FreeSHMBytes: segment,
 		},
+		Flight: []flight.Report{{Process: "spill folder", LiveBytes: segment, Classes: []flight.ClassReport{{
+			Class: ledger.ClassScratch, Live: []flight.StageCount{{Stage: flight.Allocated, Pieces: 1, Bytes: segment}},
+			Pieces: 1, Bytes: segment, KeptPieces: 1, KeptBytes: segment,
+		}}}},
 	}
 	if diff := cmp.Diff(want, first, cmpopts.IgnoreFields(wire.HostReport{}, "At")); diff != "" {
 		t.Error(diff)
