@@ -18,6 +18,9 @@ type CPUConfig struct {
 	// Observe, when set, is told when a stage begins; the function that it gives is called when the stage ends. Calls
 	// do not overlap.
 	Observe func(groth16.Stage) (end func())
+	// Track, when set, is told of each vector that is kept between proofs, by its bytes. The functions that it gives are
+	// called when the vector is not needed any more, and when the system has its memory back.
+	Track func(bytes int64) (released, gone func())
 	// Options go to package groth16 as they are. Tests fix the random scalars by them; production leaves them empty.
 	Options []groth16.Option
 }
@@ -108,7 +111,7 @@ func (d *CPU) use(p Params) error {
 	}
 	d.drop()
 	options := append([]groth16.Option{
-		groth16.WithWorkers(d.config.Workers), groth16.WithObserver(d.observe), groth16.WithMemory(mapped{}),
+		groth16.WithWorkers(d.config.Workers), groth16.WithObserver(d.observe), groth16.WithMemory(newMapped(d.config.Track)),
 	}, d.config.Options...)
 	prover, err := groth16.NewProver(p.SRS, p.Artifact, options...)
 	if err != nil {

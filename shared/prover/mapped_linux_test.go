@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // mappings counts the mappings that hold an address.
@@ -30,7 +32,14 @@ func mappings(t *testing.T, address uintptr) int {
 
 // Not parallel: other tests' mappings would come where the freed one was.
 func TestMappedVectorsComeAndGo(t *testing.T) {
-	v, err := mapped{}.Allocate(1 << 17)
+	var tracked []string
+	var address uintptr
+	m := newMapped(func(bytes int64) (released, gone func()) {
+		tracked = append(tracked, fmt.Sprint(bytes))
+		return func() { tracked = append(tracked, fmt.Sprint("released ", mappings(t, address))) },
+			func() { tracked = append(tracked, fmt.Sprint("gone ", mappings(t, address))) }
+	})
+	v, err := m.Allocate(1 << 17)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +49,20 @@ func TestMappedVectorsComeAndGo(t *testing.T) {
 		}
 		v[i].SetOne()
 	}
-	address := uintptr(unsafe.Pointer(&v[1000]))
+	address = uintptr(unsafe.Pointer(&v[1000]))
 	before := mappings(t, address)
-	mapped{}.Free(v)
+	m.Free(v)
 	if after := mappings(t, address); before != 1 || after != 0 {
 		t.Errorf("%d mappings, %d after it was freed", before, after)
+	}
+	if diff := cmp.Diff([]string{"4194304", "released 1", "gone 0"}, tracked); diff != "" {
+		t.Error(diff)
 	}
 }
 
 func TestMappingTooMuchIsAnError(t *testing.T) {
 	t.Parallel()
-	if _, err := (mapped{}).Allocate(1 << 52); err == nil {
+	if _, err := newMapped(nil).Allocate(1 << 52); err == nil {
 		t.Error("2^52 elements were mapped")
 	}
 }
