@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/attempt"
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/inventory/gpu"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
@@ -41,7 +43,14 @@ func Run(ctx context.Context, config Config) error {
 	health := service.NewHealth()
 	mux := http.NewServeMux()
 	health.Mount(mux)
+	if config.Flight == nil {
+		var err error
+		if config.Flight, err = host.Recorder(config.Role); err != nil {
+			return err
+		}
+	}
 	w := &worker{config: config, health: health, facts: inventory.NewHost()}
+	flight.Mount(mux, func() flight.Status { return flight.Status{Reports: w.reports()} }, w.points)
 	w.monitor = gpu.NewMonitor(gpu.NVML(gpu.DefaultLibrary, w.facts), config.GPU, config.Log)
 	log := config.Log
 	group := service.NewGroup(config.Service, log, health)
@@ -61,6 +70,37 @@ type worker struct {
 	cpus    int
 	none    string // why there is no device
 	devices []*driven
+	shown   atomic.Pointer[[]*driven] // devices, once they are complete
+}
+
+// reports are the buffers of the process and its engines.
+func (w *worker) reports() []flight.Report {
+	return append([]flight.Report{w.config.Flight.Report()}, w.engines()...)
+}
+
+func (w *worker) engines() (all []flight.Report) {
+	for _, d := range w.known() {
+		if r := d.Flight(); r != nil {
+			all = append(all, *r)
+		}
+	}
+	return all
+}
+
+// points are the time lines of the process and its engines.
+func (w *worker) points() []flight.Point {
+	all := w.config.Flight.Points()
+	for _, d := range w.known() {
+		all = append(all, d.Points()...)
+	}
+	return all
+}
+
+func (w *worker) known() []*driven {
+	if shown := w.shown.Load(); shown != nil {
+		return *shown
+	}
+	return nil
 }
 
 // driven is a device with the gate of its queue.
@@ -139,6 +179,7 @@ func (w *worker) prepare() error {
 			Device: prove.New(d, w.host), config: d, gate: attempt.NewGate(func() {}),
 		})
 	}
+	w.shown.Store(&w.devices)
 	w.inspectAll() // so that the first beat says what is not ready
 	return nil
 }
@@ -263,6 +304,7 @@ func (w *worker) inspect(d *driven) {
 // describe completes a beat.
 func (w *worker) describe(b *wire.Beat) {
 	b.CPUs, b.Slots = w.cpus, len(w.devices)
+	b.Flight = append(b.Flight, w.engines()...)
 	for _, d := range w.devices {
 		s := d.State()
 		if reason := d.gate.Reasons(); reason != "" && s.Healthy && d.gate.Has(gateDriver) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/prover/simdevice"
 )
@@ -88,6 +89,8 @@ type Progress struct {
 	// Free and Total are the device's own memory, 0 where it has none.
 	Free  bytesize.Bytes `json:"free,omitempty"`
 	Total bytesize.Bytes `json:"total,omitempty"`
+	// Flight are the engine's buffers.
+	Flight *flight.Report `json:"flight,omitempty"`
 }
 
 // Proved is a finished proof.

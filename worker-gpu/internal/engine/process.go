@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 )
 
 // Config says how an engine is started and watched.
@@ -33,7 +34,9 @@ type Config struct {
 	StartMax, StopMax time.Duration
 	// StallMax is how long it may show no progress while it has something to do; StageMax bounds one stage.
 	StallMax, StageMax time.Duration
-	Log                zerolog.Logger
+	// Timeline, when set, follows what the engine reports of its buffers, to its end.
+	Timeline *flight.Timeline
+	Log      zerolog.Logger
 }
 
 // Defaults.
@@ -184,6 +187,9 @@ func (e *Engine) listen(stderr io.Reader) {
 
 // ended records how the process ended and answers whoever waits.
 func (e *Engine) ended(err error) {
+	if e.config.Timeline != nil {
+		e.config.Timeline.Follow(time.Now(), &flight.Report{})
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closing || e.killed != "" {
@@ -234,6 +240,9 @@ func (e *Engine) take(a answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.Progress != nil {
+		if e.config.Timeline != nil && a.Progress.Flight != nil {
+			e.config.Timeline.Follow(time.Now(), a.Progress.Flight)
+		}
 		if a.Progress.Steps > e.progress.Steps {
 			e.staged, e.moved = time.Now(), time.Now()
 		}

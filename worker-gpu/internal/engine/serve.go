@@ -15,6 +15,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
@@ -62,6 +63,9 @@ type server struct {
 	slots  chan struct{}
 	steps  atomic.Uint64
 	stage  atomic.Value // string
+
+	flight  *flight.Recorder
+	vectors atomic.Uint64 // that were tracked, ever
 
 	deviceMu sync.RWMutex // held for writing while the device is closed and opened again
 	mu       sync.Mutex
@@ -140,6 +144,9 @@ func (s *server) prepare(setup Setup) error {
 	if s.points, err = hook.Parse(setup.HookFolder, setup.Hooks); err != nil {
 		return err
 	}
+	if err := s.record(); err != nil {
+		return err
+	}
 	s.set = residency.New(residency.Config{
 		Params: setup.Params, Cache: setup.Cache, Workers: s.setup.Workers, Find: catalog.Find,
 	})
@@ -152,7 +159,9 @@ func (s *server) openDevice(simulate *simdevice.Config) (prover.Device, error) {
 		return nil, fault.WithHint(fault.New(fault.Device, "this build has no engine for devices of kind %q", s.setup.Device),
 			`"cpu" proves on the processor`)
 	}
-	var device prover.Device = prover.NewCPU(prover.CPUConfig{Workers: s.setup.Workers, Observe: s.observe})
+	var device prover.Device = prover.NewCPU(prover.CPUConfig{
+		Workers: s.setup.Workers, Observe: s.observe, Track: s.track,
+	})
 	if simulate == nil {
 		return device, nil
 	}
@@ -182,6 +191,7 @@ func (s *server) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			s.flight.Collect()
 			s.report()
 		}
 	}
@@ -194,7 +204,8 @@ func (s *server) report() {
 }
 
 func (s *server) progress() Progress {
-	p := Progress{Steps: s.steps.Load(), Stage: s.stage.Load().(string), CPU: processorTime()}
+	report := s.flight.Report()
+	p := Progress{Steps: s.steps.Load(), Stage: s.stage.Load().(string), CPU: processorTime(), Flight: &report}
 	s.deviceMu.RLock()
 	if m, ok := s.device.(interface {
 		DeviceMemory() (free, total bytesize.Bytes)

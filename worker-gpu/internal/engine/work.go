@@ -36,7 +36,9 @@ func (s *server) prepareProof(r *request, file *os.File) (err error) {
 		return fault.New(fault.Internal, "prepare without work or segment")
 	}
 	w := r.Work
-	mapped, err := handoff.FromFile(file, handoff.Want{Attempt: w.Attempt, Circuit: w.Circuit})
+	mapped, err := handoff.FromFile(file, handoff.Want{
+		Attempt: w.Attempt, Circuit: w.Circuit, Flight: s.flight,
+	})
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,7 @@ func (s *server) start(id uint64) (err error) {
 	if err != nil {
 		return fmt.Errorf("prove attempt %s: %w", p.attempt, err)
 	}
+	p.mapped.OnDevice()
 	s.step("released")
 	return nil
 }
@@ -164,4 +167,5 @@ func (s *server) done(id uint64, p *proof, drop bool) {
 		}
 	}
 	close(p.gone)
+	s.report()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 )
@@ -25,8 +26,9 @@ type Device struct {
 	config Config
 	host   *host.Host
 	lane   *lane
-	jobs   atomic.Int64  // started on the device, ever
-	ticks  atomic.Uint64 // progress of the supervisor
+	line   *flight.Timeline // of its engines
+	jobs   atomic.Int64     // started on the device, ever
+	ticks  atomic.Uint64    // progress of the supervisor
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and renewed at each change
@@ -55,7 +57,7 @@ type circuitState struct {
 func New(config Config, h *host.Host) *Device {
 	return &Device{
 		config: config, host: h, lane: newLane(), changed: make(chan struct{}), circuits: map[string]*circuitState{},
-		assets: map[string][]func() error{},
+		assets: map[string][]func() error{}, line: flight.NewTimeline(flight.PointsDefault),
 	}
 }
 
@@ -152,6 +154,7 @@ func (d *Device) serve(ctx context.Context) error {
 
 func (d *Device) engineConfig() engine.Config {
 	c := d.config.Engine
+	c.Timeline = d.line
 	if d.config.Simulate != nil {
 		simulate := *d.config.Simulate
 		simulate.JobsBefore = int(d.jobs.Load())

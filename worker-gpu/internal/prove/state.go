@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/wire"
+	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 )
 
 // State is what beats say of the device.
@@ -45,6 +47,22 @@ func (d *Device) circuit(id string) wire.DeviceCircuit {
 		}
 	}
 	return c
+}
+
+// Flight is what the device's engine reported last of its buffers, nil while there is none.
+func (d *Device) Flight() *flight.Report {
+	d.mu.Lock()
+	e := d.engine
+	d.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	return e.Progress().Flight
+}
+
+// Points are the counts of the device's engines as they changed.
+func (d *Device) Points() []flight.Point {
+	return d.line.Points(engine.FlightProcess(string(d.config.Device)))
 }
 
 // Trouble is why the device can prove nothing, "" when it can.

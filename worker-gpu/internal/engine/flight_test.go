@@ -1,0 +1,99 @@
+//go:build toy
+
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/flight"
+	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
+)
+
+// flown waits until an engine's report is as wanted.
+func flown(t *testing.T, e *engine.Engine, what string, holds func(*flight.Report) bool) *flight.Report {
+	t.Helper()
+	var last *flight.Report
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if last = e.Progress().Flight; last != nil && holds(last) {
+			return last
+		}
+	}
+	t.Fatalf("%s: %+v", what, last)
+	return nil
+}
+
+func at(r *flight.Report, class ledger.Class, stage flight.Stage) int64 {
+	c := r.Class(class)
+	for _, n := range c.Live {
+		if n.Stage == stage {
+			return n.Pieces
+		}
+	}
+	return 0
+}
+
+// An engine tells its worker which buffers it has; after a proof, assets are left, after its end nothing.
+func TestEngineReportsItsBuffers(t *testing.T) {
+	t.Parallel()
+	line := flight.NewTimeline(1000)
+	c := config(params(t), nil)
+	c.Timeline = line
+	e := spawn(t, c)
+	file, work := sealed(t, 1)
+	p, err := e.Prepare(t.Context(), work, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := flown(t, e, "a segment is mapped", func(r *flight.Report) bool {
+		return at(r, ledger.ClassAssignment, flight.Mapped) == 1 && r.Waiting == 1
+	})
+	if c := r.Class(ledger.ClassAssignment); r.RSSBytes == 0 || r.Process != "engine cpu" || r.Idle() ||
+		c.Oldest[0].Label != work.Attempt.String() {
+		t.Errorf("prepared: %+v", r)
+	}
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flown(t, e, "the device has it", func(r *flight.Report) bool {
+		return at(r, ledger.ClassAssignment, flight.OnDevice) == 1 && r.Pending == 1 && r.Waiting == 0
+	})
+	if _, err := p.Finish(t.Context(), func() {}); err != nil {
+		t.Fatal(err)
+	}
+	r = flown(t, e, "only assets are left", (*flight.Report).Idle)
+	if c := r.Class(ledger.ClassEvals); c.KeptPieces != 2 || c.KeptBytes == 0 || r.Defects != 0 ||
+		r.Class(ledger.ClassAssignment).GonePieces != 1 {
+		t.Errorf("idle: %+v", r)
+	}
+	if err := e.Evict(t.Context(), "toy"); err != nil {
+		t.Fatal(err)
+	}
+	flown(t, e, "the vectors are gone", func(r *flight.Report) bool {
+		return r.LiveBytes == 0 && r.Class(ledger.ClassEvals).GonePieces == 2
+	})
+	e.Close()
+	left := map[ledger.Class]int64{}
+	for _, p := range line.Points("engine cpu") {
+		left[p.Class] = p.Pieces
+	}
+	if len(left) < 2 || left[ledger.ClassEvals] != 0 || left[ledger.ClassAssignment] != 0 {
+		t.Errorf("the time line ends with %v", left)
+	}
+}
+
+// A prepared proof that is dropped leaves nothing.
+func TestDroppedProofLeavesNoBuffer(t *testing.T) {
+	t.Parallel()
+	e := spawn(t, config(params(t), nil))
+	file, work := sealed(t, 1)
+	p, err := e.Prepare(t.Context(), work, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Drop()
+	flown(t, e, "the segment is gone", func(r *flight.Report) bool {
+		return r.Class(ledger.ClassAssignment).GonePieces == 1 && r.Idle()
+	})
+}
