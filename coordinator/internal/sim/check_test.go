@@ -99,31 +99,39 @@ func (w *world) seeDone(r *job.Record) {
 	}
 }
 
-// seeBooks looks at all books: the ledger's and the hosts' own.
-func (w *world) seeBooks(ctx context.Context) {
-	l := w.ledger.Open()
-	for _, h := range w.hosts {
-		used := ledger.Amounts{}
-		h.mu.Lock()
-		for _, b := range h.book {
-			for pool, n := range b.amounts {
-				used[pool] += n
+// seeBook looks at a node's book when it may have changed. The books' lock is held.
+func (w *world) seeBook(node job.Node) {
+	b := w.book(node)
+	if b == nil {
+		return
+	}
+	if pools := b.Mismatch(); len(pools) > 0 {
+		w.fail("invariant 1: book of %s: use of pools %v is not the sum of what is booked", node, pools)
+	}
+	w.seeOver(b)
+	if last := w.books.last[node]; last != nil {
+		for i := range last.Entries {
+			was := &last.Entries[i]
+			if is := b.Entry(was.Attempt); was.Limbo && is != nil && !is.Limbo {
+				w.fail("invariant 5: %s was fenced out on node %s, and is live again", was.Attempt, node)
 			}
 		}
-		h.mu.Unlock()
-		for pool, n := range used {
-			if n > h.capacity()[pool] {
-				w.fail("invariant 1: host %s holds %s of %s in pool %s", h.name, n, h.capacity()[pool], pool)
-			}
+	}
+	w.books.last[node] = b
+}
+
+// seeHeld looks at a host's own book when it has grown. The host's lock is held.
+func (w *world) seeHeld(h *host) {
+	used := ledger.Amounts{}
+	for _, b := range h.book {
+		for pool, n := range b.amounts {
+			used[pool] += n
 		}
-		b, err := l.Node(ctx, h.name)
-		if err != nil {
-			continue // away, or no such book
+	}
+	for pool, n := range used {
+		if n > h.capacity()[pool] {
+			w.fail("invariant 1: host %s holds %s of %s in pool %s", h.name, n, h.capacity()[pool], pool)
 		}
-		if pools := b.Mismatch(); len(pools) > 0 {
-			w.fail("invariant 1: book of %s: use of pools %v is not the sum of what is booked", h.name, pools)
-		}
-		w.seeOver(h, b)
 	}
 }
 
@@ -195,7 +203,7 @@ const overWithin = 3 * time.Minute
 // seeOver looks at a book that is over its capacity. When the ledger was set back, it has what was released before, and
 // what the node holds comes on top: by design section 4 nothing frees those bytes but the node's evidence, so until
 // that has come the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
-func (w *world) seeOver(h *host, b *ledger.NodeBook) {
+func (w *world) seeOver(b *ledger.NodeBook) {
 	pools := b.Over()
 	if len(pools) == 0 {
 		return
@@ -204,7 +212,7 @@ func (w *world) seeOver(h *host, b *ledger.NodeBook) {
 	setBack := !w.setBackAt.IsZero() && time.Since(w.setBackAt) < overWithin
 	w.mu.Unlock()
 	if !setBack {
-		w.fail("invariant 1: book of %s is over its capacity in %v: %s", h.name, pools, inWords(b))
+		w.fail("invariant 1: book of %s is over its capacity in %v: %s", b.Node, pools, inWords(b))
 	}
 }
 
@@ -257,11 +265,12 @@ func (w *world) open() (out []*job.Record) {
 	return out
 }
 
-// watch looks at the books each second, at a time of its own.
-func (w *world) watch(ctx context.Context) {
-	for sleep(ctx, time.Second-time.Millisecond) == nil {
-		w.seeBooks(ctx)
+// unended is "" when all accepted jobs have ended.
+func (w *world) unended() string {
+	if len(w.open()) > 0 {
+		return "jobs have not ended"
 	}
+	return ""
 }
 
 // why is what the leader says about a job that waits.
@@ -276,6 +285,20 @@ func (w *world) why(ctx context.Context, id job.ID) string {
 	return fmt.Sprintf("why: %s %v\n", inWords(reply), err)
 }
 
+// total counts what came of the run.
+func (w *world) total() *counts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.counts
+	c.Seeds, c.StepsMin, c.Virtual = 1, c.steps(), time.Since(w.began).Seconds()
+	for id := range w.accepted {
+		if r := w.records[id]; r != nil && r.State.Ended() {
+			c.Jobs[r.State]++
+		}
+	}
+	return c
+}
+
 // summary counts what came of the jobs.
 func (w *world) summary() string {
 	w.mu.Lock()
@@ -288,6 +311,6 @@ func (w *world) summary() string {
 			attempts += r.Partitions[i].Fence
 		}
 	}
-	return fmt.Sprintf("%d accepted, %v, fences up to %d in all, %d late results, %.0fs", len(w.accepted), states,
-		attempts, late, time.Since(w.began).Seconds())
+	return fmt.Sprintf("%d accepted, %v, fences up to %d in all, %d late results, %d steps in %.0fs, history %x", len(w.accepted), states,
+		attempts, late, w.counts.steps(), time.Since(w.began).Seconds(), w.counts.history)
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/proofrack/proofrack/coordinator/internal/assemble"
 	"github.com/proofrack/proofrack/coordinator/internal/dispatch"
 	"github.com/proofrack/proofrack/coordinator/internal/lead"
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
@@ -40,7 +39,7 @@ func (w *world) startCoordinator(seat int) {
 	w.starts++
 	name := fmt.Sprintf("coordinator-%d-%d", seat, w.starts)
 	ctx, kill := context.WithCancel(context.Background())
-	line := newLine(newDice(w.seed, "ledger "+name))
+	line := w.line("ledger " + name)
 	line.spoil(w.ledgerBadness())
 	c := &instance{w: w, name: name, link: w.link(name), ledger: &store{line, w.ledger.Open(), w}, kill: kill}
 	w.seats[seat] = c
@@ -78,9 +77,7 @@ func (c *instance) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	verifier, err := assemble.New(assemble.Config{
-		ParamsDir: c.w.made.dir, DigestCache: c.w.made.dir + "/digests.json", Find: findCircuit, InputsKept: 64,
-	}, store)
+	real, err := c.w.made.newVerifier(store)
 	if err != nil {
 		return err
 	}
@@ -92,11 +89,14 @@ func (c *instance) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := c.link.Subscribe(wire.AllBeats, func(m bus.Message) {
+	stop, err := c.link.hear(wire.AllBeats, func(m bus.Message) {
 		var b wire.Beat
 		if err := wire.Decode(m.Data, &b); err != nil {
 			c.w.fail("beat: %v", err)
 			return
+		}
+		if len(b.Running) > 0 || b.Host != nil && len(b.Host.Book) > 0 {
+			c.w.counts.step(stepMessage)
 		}
 		nodes.Beat(&b, time.Now())
 	})
@@ -110,7 +110,7 @@ func (c *instance) run(ctx context.Context) error {
 		config := dispatch.DefaultConfig()
 		config.Scheduler.GuessDefault = 10 * time.Second
 		leader, err := dispatch.New(config, dispatch.Parts{
-			Bus: c.link, Store: store, Nodes: nodes, Ledger: c.ledger, Verifier: verifier, Log: c.w.log.With().
+			Bus: c.link, Store: store, Nodes: nodes, Ledger: c.ledger, Verifier: &verifier{real, &c.w.made.verdicts}, Log: c.w.log.With().
 				Str("instance", c.name).Logger(), Tenants: []job.Tenant{job.MainTenant},
 		}, reign)
 		if err != nil {

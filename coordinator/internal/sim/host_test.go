@@ -73,6 +73,7 @@ type worker struct {
 
 	// guarded by the host
 	seq     uint64
+	kv      bus.KV
 	running map[job.Attempt]*work
 }
 
@@ -196,6 +197,7 @@ func (h *host) admit(p *worker, a job.Attempt, need ledger.Amounts) bool {
 		}
 	}
 	h.book[a] = &booking{amounts: need.Clone(), stage: job.Synthesizing, owner: p}
+	h.w.seeHeld(h)
 	h.w.log.Debug().Stringer("attempt", a).Str("worker", p.instance).Msg("host books")
 	return true
 }

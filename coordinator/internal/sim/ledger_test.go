@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/job"
@@ -16,33 +15,32 @@ type store struct {
 	w *world
 }
 
-// change makes a call that may change books, alone.
-func (s *store) change(do func() error) error {
+// change makes a call that may change a node's book, alone, and has the watchers look at the book.
+func (s *store) change(node job.Node, do func() error) error {
 	s.w.books.Lock()
 	defer s.w.books.Unlock()
-	return do()
+	err := do()
+	s.w.seeBook(node)
+	return err
 }
 
 // grant makes a call that may book an attempt, and has the watchers look if it did.
-func (s *store) grant(ctx context.Context, r *ledger.Reservation, do func() error) error {
-	return s.change(func() error {
-		i := slices.IndexFunc(s.w.hosts, func(h *host) bool { return h.name == r.Node })
-		l := s.w.ledger.Open()
-		before, err := l.Node(ctx, r.Node)
-		fresh := err != nil || before.Entry(r.Attempt) == nil
+func (s *store) grant(r *ledger.Reservation, do func() error) error {
+	return s.change(r.Node, func() error {
+		before := s.w.book(r.Node)
 		if err := do(); err != nil {
 			return err
 		}
-		if after, err := l.Node(ctx, r.Node); err == nil && fresh {
-			s.w.seeGrant(s.w.hosts[i], after, r.Attempt)
+		if after := s.w.book(r.Node); before == nil || before.Entry(r.Attempt) == nil {
+			s.w.seeGrant(s.w.host(r.Node), after, r.Attempt)
 		}
 		return nil
 	})
 }
 
 // changed is change with an answer.
-func changed[T any](s *store, do func() (T, error)) (out T, err error) {
-	err = s.change(func() error {
+func changed[T any](s *store, node job.Node, do func() (T, error)) (out T, err error) {
+	err = s.change(node, func() error {
 		out, err = do()
 		return err
 	})
@@ -55,7 +53,7 @@ func (s *store) Begin(ctx context.Context, term uint64, epoch string) (ledger.Ca
 
 func (s *store) Declare(ctx context.Context, c ledger.Call, d *ledger.Declaration) (*ledger.Drift, error) {
 	return answer(ctx, s.line, func(ctx context.Context) (*ledger.Drift, error) {
-		return changed(s, func() (*ledger.Drift, error) {
+		return changed(s, d.Node, func() (*ledger.Drift, error) {
 			drift, err := s.Ledger.Declare(ctx, c, d)
 			if err == nil && !drift.Stale {
 				s.w.declared(d)
@@ -67,43 +65,43 @@ func (s *store) Declare(ctx context.Context, c ledger.Call, d *ledger.Declaratio
 
 func (s *store) Reserve(ctx context.Context, c ledger.Call, r *ledger.Reservation) error {
 	return s.call(ctx, func(ctx context.Context) error {
-		return s.grant(ctx, r, func() error { return s.Ledger.Reserve(ctx, c, r) })
+		return s.grant(r, func() error { return s.Ledger.Reserve(ctx, c, r) })
 	})
 }
 
 func (s *store) Transfer(ctx context.Context, c ledger.Call, from job.Attempt, to *ledger.Reservation) error {
 	return s.call(ctx, func(ctx context.Context) error {
-		return s.grant(ctx, to, func() error { return s.Ledger.Transfer(ctx, c, from, to) })
+		return s.grant(to, func() error { return s.Ledger.Transfer(ctx, c, from, to) })
 	})
 }
 
 func (s *store) Renew(ctx context.Context, c ledger.Call, n job.Node, a []job.Attempt) ([]job.Attempt, error) {
 	return answer(ctx, s.line, func(ctx context.Context) ([]job.Attempt, error) {
-		return changed(s, func() ([]job.Attempt, error) { return s.Ledger.Renew(ctx, c, n, a) })
+		return changed(s, n, func() ([]job.Attempt, error) { return s.Ledger.Renew(ctx, c, n, a) })
 	})
 }
 
 func (s *store) Shrink(ctx context.Context, c ledger.Call, n job.Node, a job.Attempt, keep ledger.Amounts) error {
 	return s.call(ctx, func(ctx context.Context) error {
-		return s.change(func() error { return s.Ledger.Shrink(ctx, c, n, a, keep) })
+		return s.change(n, func() error { return s.Ledger.Shrink(ctx, c, n, a, keep) })
 	})
 }
 
 func (s *store) Release(ctx context.Context, c ledger.Call, n job.Node, a job.Attempt) (bool, error) {
 	return answer(ctx, s.line, func(ctx context.Context) (bool, error) {
-		return changed(s, func() (bool, error) { return s.Ledger.Release(ctx, c, n, a) })
+		return changed(s, n, func() (bool, error) { return s.Ledger.Release(ctx, c, n, a) })
 	})
 }
 
 func (s *store) Expire(ctx context.Context, c ledger.Call, n job.Node) ([]job.Attempt, error) {
 	return answer(ctx, s.line, func(ctx context.Context) ([]job.Attempt, error) {
-		return changed(s, func() ([]job.Attempt, error) { return s.Ledger.Expire(ctx, c, n) })
+		return changed(s, n, func() ([]job.Attempt, error) { return s.Ledger.Expire(ctx, c, n) })
 	})
 }
 
 func (s *store) Evict(ctx context.Context, c ledger.Call, n job.Node, asset string) (bool, error) {
 	return answer(ctx, s.line, func(ctx context.Context) (bool, error) {
-		return changed(s, func() (bool, error) { return s.Ledger.Evict(ctx, c, n, asset) })
+		return changed(s, n, func() (bool, error) { return s.Ledger.Evict(ctx, c, n, asset) })
 	})
 }
 
@@ -117,40 +115,45 @@ func (s *store) Nodes(ctx context.Context) ([]job.Node, error) {
 
 // declared notes of when the report is that was declared.
 func (w *world) declared(d *ledger.Declaration) {
-	for _, h := range w.hosts {
-		if h.name != d.Node {
-			continue
-		}
-		h.mu.Lock()
-		at := h.made[report{d.Instance, d.Seq}]
-		h.mu.Unlock()
-		w.mu.Lock()
-		w.declaredOf[d.Node] = at
-		w.mu.Unlock()
+	h := w.host(d.Node)
+	h.mu.Lock()
+	at := h.made[report{d.Instance, d.Seq}]
+	h.mu.Unlock()
+	w.mu.Lock()
+	w.declaredOf[d.Node] = at
+	w.mu.Unlock()
+}
+
+// book is a node's book as the watchers see it, nil when there is none. The books' lock is held.
+func (w *world) book(node job.Node) *ledger.NodeBook {
+	b, err := w.books.client.Node(context.Background(), node)
+	if err != nil {
+		return nil // away, or no such book
 	}
+	return b
 }
 
 // harmed changes the ledger's state by another hand, and notes whose books were lost or went back by that.
 func (w *world) harmed(harm func()) {
 	w.books.Lock()
 	defer w.books.Unlock()
-	ops := func() map[job.Node]uint64 {
-		out, l := map[job.Node]uint64{}, w.ledger.Open()
-		for _, h := range w.hosts {
-			if b, err := l.Node(context.Background(), h.name); err == nil {
-				out[h.name] = b.Ops
-			}
+	ops := func(h *host) uint64 {
+		if b := w.book(h.name); b != nil {
+			return b.Ops
 		}
-		return out
+		return 0
 	}
-	before := ops()
+	before := map[job.Node]uint64{}
+	for _, h := range w.hosts {
+		before[h.name] = ops(h)
+	}
 	harm()
-	after := ops()
+	clear(w.books.last)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, n := range before {
-		if after[name] < n {
-			w.lostAt[name] = time.Now()
+	for _, h := range w.hosts {
+		if ops(h) < before[h.name] {
+			w.lostAt[h.name] = time.Now()
 		}
 	}
 }

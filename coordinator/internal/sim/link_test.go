@@ -11,6 +11,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/membus"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // dice are one component's random numbers, from the seed and its name.
@@ -52,7 +53,8 @@ type trouble struct {
 
 // line is somebody's way to a server: it takes time, loses, delays, and may be cut.
 type line struct {
-	dice *dice
+	dice   *dice
+	counts *counts
 
 	mu      sync.Mutex
 	up      bool
@@ -61,7 +63,9 @@ type line struct {
 	changed chan struct{}
 }
 
-func newLine(d *dice) *line { return &line{dice: d, up: true, changed: make(chan struct{})} }
+func (w *world) line(name string) *line {
+	return &line{dice: newDice(w.seed, name), counts: w.counts, up: true, changed: make(chan struct{})}
+}
 
 func (l *line) set(change func()) {
 	l.mu.Lock()
@@ -121,8 +125,24 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// call carries a call: there, and its answer back. A late one has its effect although the caller has given up by then.
+// caller carries calls.
+type caller interface {
+	call(ctx context.Context, do func(context.Context) error) error
+}
+
 func (l *line) call(ctx context.Context, do func(context.Context) error) error {
+	return l.carry(ctx, l.counts, do)
+}
+
+// idle is a line whose calls are idle ticks.
+type idle struct{ *line }
+
+func (l idle) call(ctx context.Context, do func(context.Context) error) error {
+	return l.carry(ctx, newCounts(), do)
+}
+
+// carry carries a call: there, and its answer back. A late one has its effect although the caller has given up by then.
+func (l *line) carry(ctx context.Context, counts *counts, do func(context.Context) error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
@@ -140,29 +160,35 @@ func (l *line) call(ctx context.Context, do func(context.Context) error) error {
 	}
 	switch {
 	case l.dice.chance(bad.lose):
+		counts.fault("calls lost")
 		<-ctx.Done()
 		return errNoLine
 	case l.dice.chance(bad.late):
+		counts.fault("calls late")
 		delay, rest := l.dice.between(100*time.Millisecond, 8*time.Second), context.WithoutCancel(ctx)
 		done := make(chan error, 1)
 		go func() {
 			time.Sleep(delay)
 			rest, cancel := context.WithTimeout(rest, callTimeout)
 			defer cancel()
+			counts.step(stepCall)
 			done <- do(rest)
 		}()
 		select {
 		case err := <-done:
+			counts.step(stepAnswer)
 			return err
 		case <-ctx.Done():
 			return errNoLine
 		}
 	}
+	counts.step(stepCall)
 	err := do(ctx)
 	if l.isDead() {
 		return errKilled
 	}
 	if l.dice.chance(bad.loseAnswer) {
+		counts.fault("answers lost")
 		<-ctx.Done()
 		return errNoLine
 	}
@@ -172,6 +198,7 @@ func (l *line) call(ctx context.Context, do func(context.Context) error) error {
 	if l.isDead() {
 		return errKilled
 	}
+	counts.step(stepAnswer)
 	return err
 }
 
@@ -182,7 +209,7 @@ type link struct {
 }
 
 func (w *world) link(name string) *link {
-	l := &link{line: newLine(newDice(w.seed, "link "+name)), Bus: w.server.Connect(bus.Events{})}
+	l := &link{line: w.line("link " + name), Bus: w.server.Connect(bus.Events{})}
 	l.spoil(w.badness())
 	return l
 }
@@ -200,6 +227,7 @@ func (l *link) Publish(ctx context.Context, m bus.Message) (duplicate bool, err 
 	return answer(ctx, l.line, func(ctx context.Context) (bool, error) {
 		duplicate, err := l.Bus.Publish(ctx, m)
 		if err == nil && l.dice.chance(l.state().twice) {
+			l.counts.fault("publications twice")
 			duplicate, err = l.Bus.Publish(ctx, m)
 		}
 		return duplicate, err
@@ -207,7 +235,7 @@ func (l *link) Publish(ctx context.Context, m bus.Message) (duplicate bool, err 
 }
 
 // answer calls and keeps the answer apart from one that a late call has yet to give.
-func answer[T any](ctx context.Context, l *line, do func(context.Context) (T, error)) (T, error) {
+func answer[T any](ctx context.Context, l caller, do func(context.Context) (T, error)) (T, error) {
 	out := make(chan T, 2)
 	err := l.call(ctx, func(ctx context.Context) error {
 		value, err := do(ctx)
@@ -229,16 +257,22 @@ func (l *link) Send(ctx context.Context, m bus.Message) error {
 		return errKilled
 	}
 	bad := l.state()
-	if !l.isUp() || l.dice.chance(2*bad.lose) {
+	if !l.isUp() {
+		return nil
+	}
+	if l.dice.chance(2 * bad.lose) {
+		l.counts.fault("messages lost")
 		return nil
 	}
 	times := 1
 	if l.dice.chance(bad.twice) {
+		l.counts.fault("messages twice")
 		times = 2
 	}
 	for range times {
 		delay := l.dice.between(time.Millisecond, 20*time.Millisecond)
 		if l.dice.chance(2 * bad.late) {
+			l.counts.fault("messages late")
 			delay = l.dice.between(time.Second, lateMax)
 		}
 		time.AfterFunc(delay, func() { _ = l.Bus.Send(context.WithoutCancel(ctx), m) })
@@ -248,6 +282,14 @@ func (l *link) Send(ctx context.Context, m bus.Message) error {
 
 // Subscribe hears nothing while the line is cut.
 func (l *link) Subscribe(subject string, handle func(bus.Message)) (func(), error) {
+	return l.hear(subject, func(m bus.Message) {
+		l.counts.step(stepMessage)
+		handle(m)
+	})
+}
+
+// hear is Subscribe whose messages are no steps by themselves.
+func (l *link) hear(subject string, handle func(bus.Message)) (func(), error) {
 	return l.Bus.Subscribe(subject, func(m bus.Message) {
 		if l.isUp() {
 			handle(m)
@@ -281,8 +323,10 @@ func (q *queue) Fetch(ctx context.Context) (bus.Delivery, error) {
 			return nil, err
 		}
 		if q.l.isUp() && !q.l.dice.chance(q.l.state().lose) {
+			q.l.counts.step(stepDelivery)
 			return &delivery{d, q.l}, nil
 		}
+		q.l.counts.fault("deliveries lost")
 		// Lost on the way: it comes again when its ack wait is over.
 	}
 }
@@ -307,35 +351,40 @@ func (l *link) Log(ctx context.Context, stream string) (bus.Log, error) {
 
 func (l *link) KV(ctx context.Context, bucket string) (bus.KV, error) {
 	inner, err := answer(ctx, l.line, func(ctx context.Context) (bus.KV, error) { return l.Bus.KV(ctx, bucket) })
-	return &records{inner, l}, err
+	r := &records{inner, l, l.line}
+	if bucket == wire.BucketLead {
+		r.by = idle{l.line}
+	}
+	return r, err
 }
 
 // records is a bucket behind a line.
 type records struct {
 	bus.KV
-	l *link
+	l  *link
+	by caller
 }
 
 func (k *records) Get(ctx context.Context, key string) (bus.Entry, error) {
-	return answer(ctx, k.l.line, func(ctx context.Context) (bus.Entry, error) { return k.KV.Get(ctx, key) })
+	return answer(ctx, k.by, func(ctx context.Context) (bus.Entry, error) { return k.KV.Get(ctx, key) })
 }
 
 func (k *records) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return answer(ctx, k.l.line, func(ctx context.Context) (uint64, error) { return k.KV.Create(ctx, key, value) })
+	return answer(ctx, k.by, func(ctx context.Context) (uint64, error) { return k.KV.Create(ctx, key, value) })
 }
 
 func (k *records) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	return answer(ctx, k.l.line, func(ctx context.Context) (uint64, error) {
+	return answer(ctx, k.by, func(ctx context.Context) (uint64, error) {
 		return k.KV.Update(ctx, key, value, revision)
 	})
 }
 
 func (k *records) Delete(ctx context.Context, key string, revision uint64) error {
-	return k.l.call(ctx, func(ctx context.Context) error { return k.KV.Delete(ctx, key, revision) })
+	return k.by.call(ctx, func(ctx context.Context) error { return k.KV.Delete(ctx, key, revision) })
 }
 
 func (k *records) Keys(ctx context.Context, prefix string) ([]string, error) {
-	return answer(ctx, k.l.line, func(ctx context.Context) ([]string, error) { return k.KV.Keys(ctx, prefix) })
+	return answer(ctx, k.by, func(ctx context.Context) ([]string, error) { return k.KV.Keys(ctx, prefix) })
 }
 
 // Watch lags while the line is cut, and catches up.
@@ -348,6 +397,7 @@ func (k *records) Watch(
 	stopping, cancel := context.WithCancel(ctx)
 	end, err := k.KV.Watch(ctx, prefix, func(e bus.Entry) {
 		if k.l.wait(stopping) == nil && sleep(stopping, k.l.dice.between(time.Millisecond, 5*time.Millisecond)) == nil {
+			k.l.counts.step(stepRecord)
 			see(e)
 		}
 	}, ready)

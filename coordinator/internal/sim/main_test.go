@@ -37,11 +37,12 @@ func TestMain(m *testing.M) {
 
 // proved are toy proofs made once for all runs: real ones, which verify.
 type proved struct {
-	dir    string // of the parameter files
-	slices [][]byte
-	inputs [][]fr.Element
-	proofs map[string][]byte // by the slice's digest
-	err    error
+	dir      string // of the parameter files
+	slices   [][]byte
+	inputs   [][]fr.Element
+	proofs   map[string][]byte // by the slice's digest
+	verdicts verdicts
+	err      error
 }
 
 var (
@@ -49,8 +50,11 @@ var (
 	makeOnce sync.Once
 )
 
-// seedsMax is how many different partitions there are.
-const seedsMax = 3
+// seedsMax is how many different partitions there are, partitionsMax how many a job has at most.
+const (
+	seedsMax      = 3
+	partitionsMax = 4
+)
 
 func proofs(t testing.TB) *proved {
 	t.Helper()
@@ -95,13 +99,13 @@ func (p *proved) make(ctx context.Context) (err error) {
 		return err
 	}
 	defer prover.Close()
-	p.proofs = map[string][]byte{}
+	p.proofs, p.verdicts.said = map[string][]byte{}, map[string]verdict{}
 	for seed := range uint64(seedsMax) {
 		if err := p.prove(ctx, prover, seed); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.prepare(ctx)
 }
 
 func (p *proved) prove(ctx context.Context, prover *groth16.Prover, seed uint64) error {

@@ -14,9 +14,9 @@ import (
 
 // Bounds of a run, in virtual time.
 const (
-	faultsMin, faultsMax = 4 * time.Minute, 10 * time.Minute
-	endWithin            = 20 * time.Minute // every accepted job, after all is healed
-	settleWithin         = 5 * time.Minute  // bytes and messages, after that
+	faultsMin, faultsMax = time.Minute, 4 * time.Minute // or longer, until there were enough steps
+	endWithin            = 20 * time.Minute             // every accepted job, after all is healed
+	settleWithin         = 5 * time.Minute              // bytes and messages, after that
 )
 
 // undo ends a fault.
@@ -64,7 +64,7 @@ func (p *plan) until(end time.Time) {
 	for _, f := range all {
 		total += f.weight
 	}
-	for time.Now().Before(end) && !p.w.failed() {
+	for (time.Now().Before(end) || p.w.counts.steps() < p.w.stepsMin) && !p.w.failed() {
 		time.Sleep(p.w.dice.between(200*time.Millisecond, 8*time.Second))
 		p.expire(time.Now())
 		at := p.w.dice.pick(total)
@@ -92,20 +92,24 @@ func (p *plan) later(low, high time.Duration, do func()) {
 	p.undos = append(p.undos, undo{time.Now().Add(p.w.dice.between(low, high)), do})
 }
 
-func (p *plan) note(format string, args ...any) { p.w.log.Info().Msgf("FAULT "+format, args...) }
+// note counts a fault of a kind, and says what it hits.
+func (p *plan) note(kind, who string) {
+	p.w.counts.fault(kind)
+	p.w.log.Info().Msgf("FAULT %s: %s", kind, who)
+}
 
 func (p *plan) host() *host { return p.w.hosts[p.w.dice.pick(len(p.w.hosts))] }
 
 func (p *plan) killCoordinator() {
 	seat := p.w.dice.pick(len(p.w.seats))
-	p.note("kill coordinator %d", seat)
+	p.note("coordinator killed", fmt.Sprint(seat))
 	p.w.killCoordinator(seat)
 	p.later(time.Second, 30*time.Second, func() { p.w.startCoordinator(seat) })
 }
 
 func (p *plan) cutCoordinator() {
 	if c := p.w.seats[p.w.dice.pick(len(p.w.seats))]; c != nil {
-		p.note("cut %s", c.name)
+		p.note("coordinator cut off", c.name)
 		c.link.cut()
 		p.later(time.Second, 40*time.Second, c.link.heal)
 	}
@@ -113,14 +117,14 @@ func (p *plan) cutCoordinator() {
 
 func (p *plan) cutLedger() {
 	if c := p.w.seats[p.w.dice.pick(len(p.w.seats))]; c != nil {
-		p.note("cut %s from the ledger", c.name)
+		p.note("coordinator cut off from the ledger", c.name)
 		c.ledger.cut()
 		p.later(time.Second, 40*time.Second, c.ledger.heal)
 	}
 }
 
 func (p *plan) cutServer() {
-	p.note("the bus is away")
+	p.note("bus away", "all")
 	p.w.server.Cut()
 	p.later(time.Second, 30*time.Second, p.w.server.Heal)
 }
@@ -130,28 +134,28 @@ func (p *plan) crashWorker() {
 	if p.w.dice.chance(0.5) {
 		role = wire.RoleGPU
 	}
-	p.note("crash %s of %s", role, h.name)
+	p.note("worker crashed", role+" of "+string(h.name))
 	h.crash(role)
 	p.later(time.Second, 40*time.Second, h.start)
 }
 
 func (p *plan) cutPower() {
 	h := p.host()
-	p.note("cut power of %s", h.name)
+	p.note("power cut", string(h.name))
 	h.cutPower()
 	p.later(time.Second, 60*time.Second, h.start)
 }
 
 func (p *plan) pauseHost() {
 	h := p.host()
-	p.note("pause %s", h.name)
+	p.note("host paused", string(h.name))
 	h.pause()
 	p.later(5*time.Second, 70*time.Second, h.resume)
 }
 
 func (p *plan) cutHost() {
 	h := p.host()
-	p.note("cut %s off", h.name)
+	p.note("host cut off", string(h.name))
 	for _, l := range h.links() {
 		l.cut()
 		p.later(5*time.Second, 60*time.Second, l.heal)
@@ -164,7 +168,10 @@ func (p *plan) harmLedger() {
 	what := p.w.dice.pick(5)
 	p.snapshots = append(p.snapshots, l.Snapshot())
 	old := p.snapshots[p.w.dice.pick(len(p.snapshots))]
-	p.note("ledger: %s", []string{"wiped", "restarted", "rolled back", "away", "remembered"}[what])
+	if what == 4 {
+		return
+	}
+	p.note("ledger "+[]string{"wiped", "restarted with older state", "rolled back", "away"}[what], "all")
 	if what == 1 || what == 2 {
 		p.w.mu.Lock()
 		p.w.setBackAt = time.Now()
@@ -187,9 +194,9 @@ func (p *plan) harmLedger() {
 func (p *plan) harmHost() {
 	h := p.host()
 	flag := []*bool{&h.full, &h.lies, &h.slow, &h.lost}
-	names := []string{"has a full shm", "lies", "is slow", "lost its device"}
+	names := []string{"shm full", "device lies", "host slow", "device lost"}
 	i := p.w.dice.pick(len(flag))
-	p.note("%s %s", h.name, names[i])
+	p.note(names[i], string(h.name))
 	h.change(func() { *flag[i] = true })
 	p.later(5*time.Second, 60*time.Second, func() { h.change(func() { *flag[i] = false }) })
 }
@@ -217,8 +224,6 @@ func (w *world) heal() {
 // run is one simulation.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
-	watching := make(chan struct{})
-	go func() { defer close(watching); w.watch(ctx) }()
 	for seat := range w.seats {
 		w.startCoordinator(seat)
 	}
@@ -231,7 +236,6 @@ func (w *world) run() {
 	w.heal()
 	w.recover(ctx)
 	cancel()
-	<-watching
 	w.stop()
 	w.clients.Wait()
 	time.Sleep(4 * callTimeout) // late calls arrive
@@ -247,7 +251,11 @@ func (w *world) recover(ctx context.Context) {
 		}
 		return ""
 	})
+	deadline := time.Now().Add(endWithin)
 	w.within(endWithin, func() string {
+		if time.Now().Before(deadline) {
+			return w.unended()
+		}
 		text := ""
 		for _, r := range w.open() {
 			text += fmt.Sprintf("invariant 3: job %s has not ended %s after all was healed: %s\n%s", r.ID, endWithin,

@@ -20,9 +20,27 @@ const (
 	stale
 )
 
+// records is the bucket, opened once.
+func (p *worker) records() (bus.KV, error) {
+	p.h.mu.Lock()
+	kv := p.kv
+	p.h.mu.Unlock()
+	if kv != nil {
+		return kv, nil
+	}
+	kv, err := p.link.KV(p.ctx, wire.BucketJobs)
+	if err != nil {
+		return nil, err
+	}
+	p.h.mu.Lock()
+	defer p.h.mu.Unlock()
+	p.kv = kv
+	return kv, nil
+}
+
 // ask asks the record whether an attempt owns its partition.
 func (p *worker) ask(a job.Attempt) fenceSaid {
-	kv, err := p.link.KV(p.ctx, wire.BucketJobs)
+	kv, err := p.records()
 	if err != nil {
 		return unknown
 	}

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,10 +14,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/proofrack/proofrack/coordinator"
 	jobs "github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/membus"
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
@@ -33,6 +34,7 @@ type world struct {
 	seed   uint64
 	dice   *dice
 	log    zerolog.Logger
+	logged bytes.Buffer // written when the run has ended, so that it does not disturb
 	made   *proved
 	began  time.Time
 	server *membus.Server
@@ -43,9 +45,16 @@ type world struct {
 	starts int
 	jobs   int
 	keys   []*job.Record // what was submitted under a key
+	counts *counts
+	// stepsMin is how many steps there are before the faults end.
+	stepsMin int
 
-	// books orders what changes the ledger, so that a watcher sees it just before and after.
-	books sync.Mutex
+	// books orders what changes the ledger, so that the watchers see it just before and after.
+	books struct {
+		sync.Mutex
+		client ledger.Ledger
+		last   map[job.Node]*ledger.NodeBook
+	}
 
 	mu sync.Mutex
 	// lostAt is when a node's book was last lost or went back; declaredOf when the report was made that was declared last.
@@ -106,25 +115,25 @@ func findCircuit(id string) (circuit.Circuit, error) {
 	return catalog.Find(id)
 }
 
-func newWorld(t *testing.T, seed uint64, made *proved) *world {
+func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 	w := &world{
 		t: t, seed: seed, dice: newDice(seed, "world"), log: zerolog.Nop(), made: made, began: time.Now(),
-		server: membus.New(membus.Config{}), seats: make([]*instance, 2),
+		counts: newCounts(), stepsMin: steps, server: membus.New(membus.Config{}), seats: make([]*instance, 2),
 		lostAt: map[job.Node]time.Time{}, declaredOf: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
 		accepted: map[job.ID]bool{}, results: map[job.Attempt]bool{},
 	}
 	if os.Getenv("SIM_LOG") != "" {
-		w.log = zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true, TimeFormat: "15:04:05.000"}).
+		w.log = zerolog.New(zerolog.ConsoleWriter{Out: &w.logged, NoColor: true, TimeFormat: "15:04:05.000"}).
 			Level(zerolog.DebugLevel).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
 			e.Str("at", fmt.Sprintf("%.3f", time.Since(w.began).Seconds()))
 		}))
 	}
 	w.bus = w.server.Connect(bus.Events{})
-	streams := coordinator.DefaultStreams()
-	w.must(w.bus.Setup(t.Context(), streams.Topology()))
+	w.must(w.bus.Setup(t.Context(), topology()))
 	var err error
 	w.ledger, err = memledger.New(ledger.Config{Lease: 15 * time.Second}, time.Now)
 	w.must(err)
+	w.books.client, w.books.last = w.ledger.Open(), map[job.Node]*ledger.NodeBook{}
 	kv, err := w.bus.KV(t.Context(), wire.BucketJobs)
 	w.must(err)
 	stop, err := kv.Watch(t.Context(), wire.JobKeyPrefix, w.seeRecord, func() {})
@@ -134,6 +143,33 @@ func newWorld(t *testing.T, seed uint64, made *proved) *world {
 		w.hosts = append(w.hosts, w.newHost(job.Node(fmt.Sprintf("n%d", i)), 2+w.dice.pick(3)))
 	}
 	return w
+}
+
+func (w *world) host(name job.Node) *host {
+	return w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.name == name })]
+}
+
+// topology is what a rack's bus has, as package coordinator sets it up.
+func topology() bus.Topology {
+	queue := func(name, subject string) bus.Stream {
+		return bus.Stream{Name: name, Subjects: []string{subject}, Retention: bus.WorkQueue}
+	}
+	log := func(name, subject string) bus.Stream {
+		return bus.Stream{
+			Name: name, Subjects: []string{subject}, Retention: bus.Limits, BytesMax: 16 * bytesize.MiB, DropOldest: true,
+		}
+	}
+	return bus.Topology{
+		Replicas: 1,
+		Streams: []bus.Stream{
+			queue(wire.StreamSynth, wire.AllSynth), queue(wire.StreamProve, wire.AllProve),
+			queue(wire.StreamResult, wire.AllResult), log(wire.StreamEvents, wire.AllEvents), log(wire.StreamDLQ, wire.AllDLQ),
+		},
+		Buckets: []bus.Bucket{{Name: wire.BucketJobs}, {Name: wire.BucketNodes}, {Name: wire.BucketLead}},
+		Objects: []bus.ObjectBucket{
+			{Name: wire.ObjectsSlices}, {Name: wire.ObjectsIn(job.MainTenant)}, {Name: wire.ObjectsProofs(job.MainTenant)},
+		},
+	}
 }
 
 func (w *world) must(err error) {
@@ -165,7 +201,7 @@ func (w *world) newRecord(ctx context.Context, s *jobs.Store) (*job.Record, erro
 		w.keys = append(w.keys, r)
 	}
 	var public []byte
-	for i := range 1 + w.dice.pick(4) {
+	for i := range 1 + w.dice.pick(partitionsMax) {
 		seed := w.dice.pick(seedsMax)
 		object, err := s.PutInput(ctx, wire.SliceName(id, i), w.made.slices[seed])
 		if err != nil {

@@ -1,0 +1,121 @@
+package sim_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// edit replaces a piece of a source file, which must be there once, in a build of this package's tests. The file itself
+// stays as it is.
+type edit struct {
+	file     string // below the root of this repository, or of Go if it begins with "go:"
+	old, new string
+}
+
+// exactly makes Go itself take all decisions in a run in the same way each time: the order of maps, of ready cases in a
+// select, of timers that are due at the same instant, of contexts that end with their parent; and has goroutines on one
+// thread lose it only where they wait. Random numbers begin anew in each bubble of testing/synctest.
+var exactly = []edit{
+	{"go:runtime/rand.go", "	globalRand.state.Init(*seed)\n", "	*seed = [32]byte{1}\n	globalRand.state.Init(*seed)\n"},
+	{"go:runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", `	if b := getg().bubble; b != nil {
+		if b.id != bubbleRandID {
+			bubbleRandID, bubbleRandState = b.id, 0
+		}
+		bubbleRandState += 0x9e3779b97f4a7c15
+		x := bubbleRandState
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		return x ^ x>>31
+	}
+	mp := getg().m
+	c := &mp.chacha8
+`},
+	{"go:runtime/rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n\nvar bubbleRandID, bubbleRandState uint64\n"},
+	{"go:runtime/time.go", "t.rand = cheaprand()", "t.rand = uint32(rand())"},
+	{"go:runtime/select.go", "cheaprandn(uint32(norder + 1))", "randn(uint32(norder + 1))"},
+	{"go:runtime/sema.go", "s.ticket = cheaprand() | 1", "s.ticket = uint32(rand()) | 1"},
+	{"go:runtime/proc.go", "func preemptone(pp *p) bool {\n", `func preemptone(pp *p) bool {
+	if gomaxprocs == 1 {
+		return false
+	}
+`},
+	{"go:context/context.go", "	children map[canceler]struct{} //", "	children map[canceler]uint64 //"},
+	{"go:context/context.go", "make(map[canceler]struct{})", "make(map[canceler]uint64)"},
+	{"go:context/context.go", ".children[child] = struct{}{}", ".children[child] = childCount.Add(1)"},
+	{"go:context/context.go", "	for child := range c.children {\n", "	for _, child := range inOrder(c.children) {\n"},
+	{"go:context/context.go", "var goroutines atomic.Int32\n", `var goroutines atomic.Int32
+
+var childCount atomic.Uint64
+
+func inOrder(children map[canceler]uint64) []canceler {
+	list := make([]canceler, 0, len(children))
+	for child := range children {
+		at := len(list)
+		for list = append(list, child); at > 0 && children[list[at-1]] > children[child]; at-- {
+			list[at] = list[at-1]
+		}
+		list[at] = child
+	}
+	return list
+}
+`},
+}
+
+// build compiles this package's tests with edits.
+func build(t *testing.T, edits []edit) (binary string) {
+	t.Helper()
+	folder := t.TempDir()
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goroot, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, overlay := map[string]string{}, map[string]string{}
+	for _, e := range edits {
+		path := filepath.Join(root, e.file)
+		if rest, ok := strings.CutPrefix(e.file, "go:"); ok {
+			path = filepath.Join(strings.TrimSpace(string(goroot)), "src", rest)
+		}
+		if _, ok := texts[path]; !ok {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[path] = string(data)
+		}
+		if n := strings.Count(texts[path], e.old); n != 1 {
+			t.Fatalf("%s has this piece %d times, not once:\n%s", e.file, n, e.old)
+		}
+		texts[path] = strings.Replace(texts[path], e.old, e.new, 1)
+	}
+	for path, text := range texts {
+		overlay[path] = filepath.Join(folder, strings.ReplaceAll(path, "/", "_"))
+		if err := os.WriteFile(overlay[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(folder, "overlay.json")
+	if err := os.WriteFile(list, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(folder, "sim.test")
+	c := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", list, "-o", binary, ".")
+	// Addresses are the same in each process, too, since maps are keyed by some.
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOEXPERIMENT=norandomizedheapbase64", "GOMAXPROCS=")
+	if output, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, bytes.TrimSpace(output))
+	}
+	return binary
+}
