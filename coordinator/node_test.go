@@ -13,6 +13,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/toy"
@@ -38,6 +39,7 @@ type node struct {
 	// slotsSaid is how many slots its beats offer, when that differs from slots.
 	slotsSaid int
 	notReady  string
+	flight    []flight.Report // of its synthesis worker
 	act       act
 
 	cancel context.CancelFunc
@@ -149,7 +151,7 @@ func (n *node) beat(ctx context.Context) {
 	}
 	synth := &wire.Beat{
 		Node: n.name, Boot: n.boot, Instance: n.instance, Role: wire.RoleSynth, Seq: n.seq, Build: "test", WireMin: 1,
-		WireMax: wire.Version, State: state, Reason: n.notReady, Slots: slots,
+		WireMax: wire.Version, State: state, Reason: n.notReady, Slots: slots, Flight: n.flight,
 		Synth: []wire.SynthCircuit{{Circuit: toy.Circuit().ID(), SegmentBytes: segmentBytes, ScratchBytes: scratchBytes}},
 		Host: &wire.HostReport{
 			Capacity: ledger.Amounts{

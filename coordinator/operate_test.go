@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -148,5 +149,31 @@ func TestTheLedgerIsShownWithOwnersAndLeases(t *testing.T) {
 	e := reply.Nodes[0].Entries[0]
 	if e.Name != n.attempts()[0].String() || e.Owner != job.MainTenant || e.LeaseAt == nil || e.Limbo {
 		t.Errorf("entry %+v of job %s", e, id)
+	}
+}
+
+// The leader tells which buffers each node has, by its processes' beats; a node that it does not know is refused.
+func TestBuffersOfNodesAreShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.node("n1", 1, hangs, func(n *node) { n.flight = []flight.Report{{Process: "synth", LiveBytes: 5}} })
+	var reply *wire.FlightReply
+	w.until("the beat with it came", func() bool {
+		var err error
+		reply, err = ask[wire.FlightReply](w, wire.AdminSubject(wire.AdminFlight), &wire.FlightRequest{})
+		return err == nil && len(reply.Nodes) == 1 && len(reply.Nodes[0].Reports) == 1
+	})
+	if got := reply.Nodes[0]; got.Node != "n1" || !got.Idle || got.Reports[0].LiveBytes != 5 || reply.Left != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.submit(1)
+	w.until("it is at work", func() bool {
+		reply, err := ask[wire.FlightReply](w, wire.AdminSubject(wire.AdminFlight), &wire.FlightRequest{Node: "n1"})
+		return err == nil && !reply.Nodes[0].Idle
+	})
+	none, err := ask[wire.FlightReply](w, wire.AdminSubject(wire.AdminFlight), &wire.FlightRequest{Node: "n2"})
+	if err != nil || fault.KindOf(none.Err()) != fault.NotFound {
+		t.Errorf("a node that is not there: %v, %+v", err, none)
 	}
 }

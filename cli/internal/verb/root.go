@@ -75,6 +75,7 @@ func (a *app) root() *cobra.Command {
 		a.cancelCommand(),
 		a.resultCommand(),
 		a.nodesCommand(),
+		a.flightCommand(),
 		a.drainCommand(),
 		a.intakeCommand(),
 		a.dlqCommand(),

@@ -33,6 +33,7 @@ func (l *Leading) Service() bus.Service {
 			endpoint("intake", wire.AdminSubject(wire.AdminIntake), l.intake),
 			endpoint("dlq", wire.AdminSubject(wire.AdminDLQ), l.dlq),
 			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
+			endpoint("flight", wire.AdminSubject(wire.AdminFlight), l.flight),
 		},
 	}
 }
@@ -87,6 +88,23 @@ func (l *Leading) ledger(ctx context.Context, _ string, _ *wire.Empty) (*wire.Le
 
 func (l *Leading) intake(ctx context.Context, _ string, q *wire.IntakeRequest) (*wire.Reply, error) {
 	return &wire.Reply{}, l.Leader.SetIntake(ctx, q.Pause, q.Reason)
+}
+
+func (l *Leading) flight(_ context.Context, _ string, q *wire.FlightRequest) (*wire.FlightReply, error) {
+	nodes := l.Leader.Flight(q.Node)
+	if q.Node != "" && len(nodes) == 0 {
+		return nil, fault.New(fault.NotFound, "no node %s", q.Node)
+	}
+	reply := &wire.FlightReply{Nodes: []wire.FlightNode{}}
+	bytes := 0
+	for i := range nodes {
+		if bytes += size(nodes[i]); bytes > pageBytesMax && i > 0 {
+			reply.Left = len(nodes) - i
+			break
+		}
+		reply.Nodes = append(reply.Nodes, nodes[i])
+	}
+	return reply, nil
 }
 
 // lettersMax bounds a list of dead letters, newest first.
