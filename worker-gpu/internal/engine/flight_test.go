@@ -64,14 +64,15 @@ func TestEngineReportsItsBuffers(t *testing.T) {
 	}
 	r = flown(t, e, "only assets are left", (*flight.Report).Idle)
 	if c := r.Class(ledger.ClassEvals); c.KeptPieces != 2 || c.KeptBytes == 0 || r.Defects != 0 ||
-		r.Class(ledger.ClassAssignment).GonePieces != 1 {
+		r.Class(ledger.ClassAssignment).GonePieces != 1 || r.Class(ledger.ClassSRS).KeptPieces != 1 {
 		t.Errorf("idle: %+v", r)
 	}
 	if err := e.Evict(t.Context(), "toy"); err != nil {
 		t.Fatal(err)
 	}
-	flown(t, e, "the vectors are gone", func(r *flight.Report) bool {
-		return r.LiveBytes == 0 && r.Class(ledger.ClassEvals).GonePieces == 2
+	flown(t, e, "all of the circuit is gone", func(r *flight.Report) bool {
+		return r.LiveBytes == 0 && r.Class(ledger.ClassEvals).GonePieces == 2 && r.Class(ledger.ClassSRS).GonePieces == 1 &&
+			r.Class(ledger.ClassArtifact).GonePieces == 1
 	})
 	e.Close()
 	left := map[ledger.Class]int64{}

@@ -149,6 +149,7 @@ func (s *server) prepare(setup Setup) error {
 	}
 	s.set = residency.New(residency.Config{
 		Params: setup.Params, Cache: setup.Cache, Workers: s.setup.Workers, Find: catalog.Find,
+		Flight: s.flight,
 	})
 	s.device, err = s.openDevice(s.setup.Simulate)
 	return err

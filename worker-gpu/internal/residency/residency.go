@@ -13,6 +13,8 @@ import (
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
+	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/artifact"
 	"github.com/proofrack/proofrack/shared/proof/srs"
 	"github.com/proofrack/proofrack/shared/prover"
@@ -29,6 +31,8 @@ type Config struct {
 	Workers int
 	// Find gives a circuit by its id.
 	Find func(id string) (circuit.Circuit, error)
+	// Flight counts what is resident; nil counts nothing.
+	Flight *flight.Recorder
 }
 
 // Set is what is resident. All methods may be called from several goroutines.
@@ -46,6 +50,8 @@ type entry struct {
 	res    Resident
 	refs   int
 	usedAt time.Time
+
+	srs, artifact *flight.Buffer
 }
 
 // Resident is one loaded circuit.
@@ -118,8 +124,29 @@ func (s *Set) load(ctx context.Context, id string, e *entry) {
 	e.res, e.err = res, err
 	if err != nil {
 		delete(s.entries, id)
+	} else {
+		e.count(s.config.Flight, id)
 	}
 	close(e.done)
+}
+
+// count has what was loaded counted from now to the entry's end.
+func (e *entry) count(r *flight.Recorder, id string) {
+	e.srs = r.Map(ledger.ClassSRS, e.res.SRSBytes(), flight.File, id).Keep()
+	e.artifact = r.Allocate(ledger.ClassArtifact, e.res.ArtifactBytes(), flight.Anonymous, id).Keep()
+	flight.OnHeap(e.artifact, e.res.Params.Artifact)
+}
+
+// end gives back what was loaded. Nobody may be able to get at it any more.
+func (e *entry) end() error {
+	e.srs.Release()
+	e.artifact.Release()
+	err := e.res.Params.SRS.Close()
+	if err == nil {
+		e.srs.Gone()
+	}
+	e.res = Resident{}
+	return err
 }
 
 func (s *Set) open(ctx context.Context, id string) (Resident, error) {
@@ -180,7 +207,7 @@ func (s *Set) Evict(id string, before func() error) (bool, error) {
 		return false, err
 	}
 	delete(s.entries, id)
-	if err := e.res.Params.SRS.Close(); err != nil {
+	if err := e.end(); err != nil {
 		return true, fmt.Errorf("unmap parameters of circuit %s: %w", id, err)
 	}
 	return true, nil

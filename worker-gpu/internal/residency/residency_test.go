@@ -13,6 +13,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/proof/groth16/groth16test"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
 	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
@@ -28,6 +29,7 @@ type bench struct {
 	folder  string
 	loads   atomic.Int32
 	hold    chan struct{}
+	flight  *flight.Recorder
 }
 
 func newBench(t *testing.T, generated bool) *bench {
@@ -37,7 +39,12 @@ func newBench(t *testing.T, generated bool) *bench {
 	if generated {
 		b.generate(t)
 	}
-	b.Set = residency.New(residency.Config{Params: b.folder, Find: func(id string) (circuit.Circuit, error) {
+	var err error
+	b.flight, err = flight.New(flight.Config{Process: "test", CollectAfter: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Set = residency.New(residency.Config{Params: b.folder, Flight: b.flight, Find: func(id string) (circuit.Circuit, error) {
 		b.loads.Add(1)
 		<-b.hold
 		if id != b.circuit.ID() {

@@ -1,0 +1,56 @@
+package residency_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/proofrack/proofrack/shared/ledger"
+)
+
+// What is resident is counted as assets while it is there, and its eviction until the memory is back.
+func TestWhatIsResidentIsCounted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, true)
+	res, release, err := b.Acquire(t.Context(), b.circuit.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srsBytes, artifactBytes := res.SRSBytes(), res.ArtifactBytes()
+	report := b.flight.Report()
+	srs, artifact := report.Class(ledger.ClassSRS), report.Class(ledger.ClassArtifact)
+	if srs.KeptPieces != 1 || srs.KeptBytes != srsBytes || artifact.KeptBytes != artifactBytes || !report.Idle() ||
+		srs.Oldest[0].Label != b.circuit.ID() {
+		t.Errorf("loaded: %+v", report)
+	}
+	release()
+	if _, err := b.Evict(b.circuit.ID(), none); err != nil {
+		t.Fatal(err)
+	}
+	report = b.flight.Report()
+	if srs := report.Class(ledger.ClassSRS); srs.Pieces != 0 || srs.GoneBytes != srsBytes {
+		t.Errorf("evicted: %+v", report)
+	}
+	for tries := 0; report.LiveBytes > 0; tries++ {
+		if tries == 500 {
+			t.Fatalf("the artifact stays: %+v", report)
+		}
+		b.flight.Collect()
+		time.Sleep(5 * time.Millisecond)
+		report = b.flight.Report()
+	}
+	if artifact := report.Class(ledger.ClassArtifact); artifact.GonePieces != 1 || report.Defects != 0 {
+		t.Errorf("collected: %+v", report)
+	}
+}
+
+// What failed to load is not counted.
+func TestWhatDidNotLoadIsNotCounted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	if _, _, err := b.Acquire(t.Context(), b.circuit.ID()); err == nil {
+		t.Fatal("loaded without a file")
+	}
+	if report := b.flight.Report(); report.HighBytes != 0 {
+		t.Errorf("%+v", report)
+	}
+}
