@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,6 +55,9 @@ type Request struct {
 	Output string
 	// WaitForNode has a job wait that no node of the rack could hold now.
 	WaitForNode bool
+	// SetupWait is how long Submit waits for a rack that nobody answers for, or whose queues are not made yet; it ends
+	// with fault.Transient then. 0 is until its context ends. Of one that works on the request it does not end the wait.
+	SetupWait time.Duration
 	// Input is the whole input. Or Path or URL says where a coordinator reads it, with SHA256.
 	Input             io.Reader
 	Path, URL, SHA256 string
@@ -69,8 +71,8 @@ type Submitted struct {
 	Warnings []string
 }
 
-// Submit has a job accepted. Refusals are fault.Invalid, Conflict or Exhausted; while nobody answers it goes on
-// asking until ctx ends.
+// Submit has a job accepted. Refusals are fault.Invalid, NotFound, Conflict or Exhausted; while nobody answers it goes
+// on asking, until SetupWait is over or ctx ends.
 func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
 	if r.Key == "" {
 		id, err := uuid.NewRandom()
@@ -84,115 +86,24 @@ func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
 		Deadline: r.Deadline, Output: r.Output, WaitForNode: r.WaitForNode, Path: r.Path, URL: r.URL, SHA256: r.SHA256,
 	}
 	if r.Input != nil {
-		remove, err := c.attach(ctx, body, r.Input)
+		remove, err := c.attach(ctx, body, r.Input, r.SetupWait)
 		if err != nil {
 			return nil, err
 		}
 		defer remove()
 	}
 	var reply wire.SubmitReply
-	if err := c.ask(ctx, wire.VerbSubmit, body, &reply); err != nil {
+	asking := asking{
+		bus: c.bus, subject: wire.ClientSubject(wire.VerbSubmit, c.tenant), pause: c.pause, absence: r.SetupWait,
+	}
+	err := asking.ask(ctx, body, &reply)
+	switch {
+	case err != nil && asking.nobody:
+		return nil, notSetUp(err)
+	case err != nil:
 		return nil, err
 	}
 	return &Submitted{Job: reply.Job, Existing: reply.Existing, State: reply.State, Warnings: reply.Warnings}, nil
-}
-
-// attach puts a small input into the request and uploads a large one; remove deletes the upload, which nobody needs
-// once
-// there is an answer.
-func (c *Client) attach(ctx context.Context, body *wire.Submit, input io.Reader) (remove func(), err error) {
-	head, err := io.ReadAll(io.LimitReader(input, wire.InlineBytesMax+1))
-	if err != nil {
-		return nil, fmt.Errorf("read input: %w", err)
-	}
-	if len(head) == 0 {
-		return nil, fault.New(fault.Invalid, "input is empty")
-	}
-	if len(head) <= wire.InlineBytesMax {
-		body.Inline = head
-		return func() {}, nil
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return nil, fmt.Errorf("name upload: %w", err)
-	}
-	objects, err := c.bus.Objects(ctx, wire.ObjectsIn(c.tenant))
-	if err != nil {
-		return nil, fmt.Errorf("upload input: %w", err)
-	}
-	hash := sha256.New()
-	limited := &bounded{r: io.MultiReader(bytes.NewReader(head), input), left: wire.ReferenceBytesMax}
-	info, err := objects.Put(ctx, id.String(), io.TeeReader(limited, hash), nil)
-	if err != nil {
-		return nil, fmt.Errorf("upload input: %w", err)
-	}
-	body.Object = &job.Object{Name: info.Name, Bytes: int64(info.Bytes), SHA256: hex.EncodeToString(hash.Sum(nil))}
-	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = objects.Delete(ctx, info.Name) // what stays is swept by the coordinator
-	}, nil
-}
-
-type bounded struct {
-	r    io.Reader
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.r.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, fault.New(fault.Invalid, "input is over the limit of %d bytes", int64(wire.ReferenceBytesMax))
-	}
-	return n, err
-}
-
-type reply interface {
-	wire.Body
-	Err() error
-}
-
-// ask makes a request, and makes it again while the rack is away.
-func (c *Client) ask(ctx context.Context, verb string, body wire.Body, answer reply) error {
-	return Ask(ctx, c.bus, wire.ClientSubject(verb, c.tenant), body, answer, c.pause)
-}
-
-// answerWithin is how long the first answer may take before the request is made again; each time it may take twice as
-// long. A coordinator that was killed with a request in its hands never answers it, and nobody says so.
-const answerWithin = 5 * time.Second
-
-// Ask makes a request of the rack, and makes it again after a pause while nobody answers, until ctx ends. Requests are
-// idempotent, so one that was heard may be made again. The error of an answer is returned as it is, also when it is
-// transient: who asks decides.
-func Ask(
-	ctx context.Context, b bus.Bus, subject string, body wire.Body, answer interface {
-		wire.Body
-		Err() error
-	}, pause time.Duration,
-) error {
-	data, err := wire.Encode(body)
-	if err != nil {
-		return err
-	}
-	for limit := answerWithin; ; limit *= 2 {
-		tryCtx, cancel := context.WithTimeout(ctx, limit)
-		message, err := b.Request(tryCtx, bus.Message{Subject: subject, Data: data})
-		cancel()
-		if err == nil {
-			if err := wire.Decode(message.Data, answer); err != nil {
-				return fmt.Errorf("read answer of %s: %w", subject, err)
-			}
-			return answer.Err()
-		}
-		if fault.KindOf(err) != fault.Transient || ctx.Err() != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
-		case <-time.After(pause):
-		}
-	}
 }
 
 // Status is a job's record, with what is known of its running partitions.

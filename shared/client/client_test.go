@@ -37,19 +37,30 @@ type rack struct {
 
 func newRack(t *testing.T) (*rack, *client.Client) {
 	t.Helper()
-	server := membus.New(membus.Config{})
+	r, c := newRackOn(t, membus.New(membus.Config{}))
+	r.setUp()
+	return r, c
+}
+
+// newRackOn is a rack that is not set up yet.
+func newRackOn(t *testing.T, server *membus.Server) (*rack, *client.Client) {
+	t.Helper()
 	r := &rack{t: t, bus: server.Connect(bus.Events{})}
 	t.Cleanup(r.bus.Close)
 	r.record = job.Record{ID: id, Tenant: "t1", State: job.Active, Partitions: []job.Partition{{Stage: job.Waiting}}}
-	err := r.bus.Setup(t.Context(), bus.Topology{Objects: []bus.ObjectBucket{
-		{Name: wire.ObjectsIn("t1"), BytesMax: 1 << 30}, {Name: wire.ObjectsProofs("t1"), BytesMax: 1 << 20},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	mine := server.Connect(bus.Events{})
 	t.Cleanup(mine.Close)
 	return r, client.New(mine, "t1")
+}
+
+// setUp makes the buckets.
+func (r *rack) setUp() {
+	err := r.bus.Setup(context.Background(), bus.Topology{Objects: []bus.ObjectBucket{
+		{Name: wire.ObjectsIn("t1"), BytesMax: 1 << 30}, {Name: wire.ObjectsProofs("t1"), BytesMax: 1 << 20},
+	}})
+	if err != nil {
+		r.t.Error(err)
+	}
 }
 
 // serve begins to answer.

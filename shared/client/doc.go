@@ -6,7 +6,7 @@
 //	proof, err := c.Result(ctx, r)
 //
 // What it does beyond the plain NATS requests of docs/rack.md: large inputs go by reference, requests that got no
-// answer
-// are made again under the same key until the context ends, and waiting survives restarts of everything. Errors are
-// classified by package fault; refusals are the coordinator's own words.
+// answer are made again under the same key until the context ends, and waiting survives restarts of everything. Submit
+// gives up sooner, if it is told to (Request.SetupWait), when nobody is there who could answer. Errors are classified
+// by package fault and say what the matter was, not that a time is over; refusals are the coordinator's own words.
 package client
