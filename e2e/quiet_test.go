@@ -38,6 +38,7 @@ func (r *rack) checkQuiet() {
 		r.gone(string(n.name)+" has no segment", func() string { return namesIn(n, "seg") })
 		r.gone(string(n.name)+" has no result that was not sent", func() string { return namesIn(n, "outbox") })
 		r.gone(string(n.name)+" has no free segment after a sweep (invariant 9)", func() string { return namesIn(n, "pool") })
+		r.gone(string(n.name)+" has no buffer but assets", func() string { return r.watch.buffers(n.name) })
 	}
 	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
 		r.gone(stream+" is empty", func() string { return r.messages(stream) })

@@ -22,6 +22,13 @@ type watch struct {
 	finished map[job.Attempt]finish
 	// tasks counts the synthesis tasks that were published, by attempt.
 	tasks map[job.Attempt]int
+	// beats are the last ones of each process, and when they came.
+	beats map[string]seenBeat
+}
+
+type seenBeat struct {
+	wire.Beat
+	at time.Time
 }
 
 type finish struct {
@@ -30,7 +37,7 @@ type finish struct {
 }
 
 func newWatch() *watch {
-	return &watch{finished: map[job.Attempt]finish{}, tasks: map[job.Attempt]int{}}
+	return &watch{finished: map[job.Attempt]finish{}, tasks: map[job.Attempt]int{}, beats: map[string]seenBeat{}}
 }
 
 // watchAll begins to watch: the books in Redis twenty times a second, and every task that is published.
@@ -45,13 +52,40 @@ func (r *rack) watchAll() {
 		}
 	})
 	r.check(err)
+	deaf, err := r.bus.Subscribe(wire.AllBeats, func(m bus.Message) {
+		var beat wire.Beat
+		if err := wire.DecodeBeat(m.Data, &beat); err == nil {
+			r.watch.mu.Lock()
+			r.watch.beats[beat.Instance] = seenBeat{beat, time.Now()}
+			r.watch.mu.Unlock()
+		}
+	})
+	r.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		watchBooks(ctx, r.t, r.redis.listen)
 	}()
-	r.t.Cleanup(func() { stop(); cancel(); <-ended })
+	r.t.Cleanup(func() { stop(); deaf(); cancel(); <-ended })
+}
+
+// buffers lists what the flight recorders of a node's live processes have beyond assets, and what they counted wrongly.
+func (w *watch) buffers(name job.Node) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := ""
+	for _, beat := range w.beats {
+		if beat.Node != name || time.Since(beat.at) > lease {
+			continue // it is gone
+		}
+		for i := range beat.Flight {
+			if r := &beat.Flight[i]; !r.Idle() || r.Defects > 0 {
+				left += fmt.Sprintf(" %+v", *r)
+			}
+		}
+	}
+	return left
 }
 
 // watchBooks sees to it that no pool ever holds more than its capacity (invariant 1), and that sums are those of their
