@@ -113,7 +113,7 @@ type loader struct {
 }
 
 func (l *loader) complain(key, source, format string, args ...any) {
-	l.report.Problems = append(l.report.Problems, Problem{key, source, blank(fmt.Sprintf(format, args...))})
+	l.report.Problems = append(l.report.Problems, Problem{key, source, hideQuoted(fmt.Sprintf(format, args...))})
 }
 
 // tree sets the keys of a decoded file.

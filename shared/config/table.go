@@ -9,7 +9,7 @@ import (
 // Row is one setting as it is in force.
 type Row struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"`  // as in the file; what URLs say before their hosts is blanked
+	Value  string `json:"value"`  // as in the file; what URLs say before their hosts is blanked (HideUserInfo)
 	Source string `json:"source"` // "default", "file PATH", "environment NAME" or "flag --set KEY"
 }
 
@@ -40,7 +40,7 @@ func (l *loader) rows() []Row {
 			if source == "" {
 				source = "default"
 			}
-			rows = append(rows, Row{Key: k.path, Value: blank(format(k.value)), Source: source})
+			rows = append(rows, Row{Key: k.path, Value: format(k.value), Source: source})
 		}
 	}
 	return rows

@@ -195,21 +195,21 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// format writes a value as TOML has it.
+// format writes a value as TOML has it, without what addresses say before their hosts.
 func format(v reflect.Value) string {
 	t := v.Type()
 	switch {
 	case isText(t):
 		if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 			if text, err := m.MarshalText(); err == nil {
-				return quote(string(text))
+				return quote(HideUserInfo(string(text)))
 			}
 		}
-		return quote(fmt.Sprint(v.Interface()))
+		return quote(HideUserInfo(fmt.Sprint(v.Interface())))
 	case isDuration(t):
 		return quote(formatDuration(time.Duration(v.Int())))
 	case t.Kind() == reflect.String:
-		return quote(v.String())
+		return quote(HideUserInfo(v.String()))
 	case t.Kind() == reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
@@ -219,7 +219,7 @@ func format(v reflect.Value) string {
 	case t.Kind() == reflect.Map:
 		var parts []string
 		for _, name := range v.MapKeys() {
-			parts = append(parts, quote(name.String())+" = "+format(v.MapIndex(name)))
+			parts = append(parts, quote(HideUserInfo(name.String()))+" = "+format(v.MapIndex(name)))
 		}
 		if len(parts) == 0 {
 			return "{}"
@@ -254,11 +254,6 @@ func quote(text string) string {
 	b.WriteByte('"')
 	return b.String()
 }
-
-var userInfo = regexp.MustCompile(`([a-z][a-z0-9+.-]*://)[^\s"]*@`)
-
-// blank hides what URLs say before their hosts: it can be a password or a token.
-func blank(text string) string { return userInfo.ReplaceAllString(text, "$1***@") }
 
 func wanted(t reflect.Type) string {
 	switch {
