@@ -64,13 +64,23 @@ func StartEmbedded(cfg EmbeddedConfig) (*Embedded, error) {
 	return e, nil
 }
 
+// holdWait is how long a folder's last server may take to go: one that was killed lets go of its files only when the
+// last of its threads has ended, and who restarts it may be faster.
+const holdWait = 3 * time.Second
+
 // hold takes the folder for one server.
 func (e *Embedded) hold() (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(e.cfg.Dir, "proofrack.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start nats: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.EAGAIN
+	for deadline := time.Now().Add(holdWait); err != nil && time.Now().Before(deadline); {
+		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	if err != nil {
 		_ = lock.Close()
 		return nil, fault.As(fault.Conflict, fmt.Errorf("start nats: store %s is another server's: %w", e.cfg.Dir, err))
 	}

@@ -2,6 +2,8 @@ package natsbus_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,5 +83,26 @@ func TestEmbeddedServerStaysWithinThisHostAndItsFolder(t *testing.T) {
 	defer b.Close()
 	if err := e.Health(); err != nil || !b.Connected() {
 		t.Errorf("not ready: %v", err)
+	}
+}
+
+// A server that was killed lets go of its folder a moment later: the next one waits for that.
+func TestEmbeddedServerWaitsForTheFolderOfAKilledOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lock, err := os.OpenFile(filepath.Join(dir, "proofrack.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, func() { _ = lock.Close() })
+	e, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: dir, StoreMax: bytesize.GiB})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }
