@@ -80,7 +80,7 @@ func (a *app) root() *cobra.Command {
 		a.intakeCommand(),
 		a.dlqCommand(),
 		a.ledgerCommand(),
-		a.auditCommand(), a.doctorCommand(), a.planCommand(),
+		a.auditCommand(), a.doctorCommand(), a.planCommand(), a.drillCommand(),
 	)
 	return root
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/proofrack/proofrack/cli/internal/drill"
 	"github.com/proofrack/proofrack/coordinator"
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bus"
@@ -124,12 +125,16 @@ func (p *oneProcess) announce(w io.Writer) error {
 	if err := os.WriteFile(filepath.Join(p.flags.data, urlFile), []byte(p.server.URL()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("announce the rack: %w", err)
 	}
+	state := drill.UpState{PID: os.Getpid(), URL: p.server.URL(), Spill: p.flags.spill, Ledger: p.redis.Addr()}
+	if err := drill.WriteUp(p.flags.data, &state); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "rack is up: clients connect to %s\n", p.server.URL())
 	return nil
 }
 
 func (p *oneProcess) conceal(context.Context) error {
-	return os.Remove(filepath.Join(p.flags.data, urlFile))
+	return errors.Join(os.Remove(filepath.Join(p.flags.data, urlFile)), os.Remove(filepath.Join(p.flags.data, drill.UpFile)))
 }
 
 func (f *upFlags) check() error {
