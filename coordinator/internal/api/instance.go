@@ -20,12 +20,15 @@ type Instance struct {
 	Store  *store.Store
 	Nodes  *rack.Registry
 	Intake *intake.Intake
+	// RequestsMax is how many requests of a kind are in hand at a time; 0 is bus.ConcurrentMaxDefault.
+	RequestsMax int
 }
 
 // Service gives the endpoints.
 func (i *Instance) Service() bus.Service {
 	return bus.Service{
 		Name: "c2", Version: Version, Description: "submit jobs and ask about them",
+		ConcurrentMax: max(i.RequestsMax, bus.ConcurrentMaxDefault),
 		Endpoints: []bus.Endpoint{
 			endpoint("submit", "c2."+wire.VerbSubmit+".*", i.submit),
 			endpoint("status", "c2."+wire.VerbStatus+".*", i.status),

@@ -13,11 +13,12 @@ import (
 
 // Config bounds what clients may ask for.
 type Config struct {
-	// SubmitsPerMinute is how many requests a tenant may make, SubmitBurst how many at once; 0 is no bound.
+	// SubmitsPerMinute is how many requests a tenant may make; 0 is no bound. SubmitBurst is how many at once, and how
+	// many of them may wait for their answers.
 	SubmitsPerMinute int `doc:"Submit requests a tenant may make per minute; 0 is no bound."`
-	SubmitBurst      int `doc:"Submit requests a tenant may make at once."`
-	// InFlightBytesMax bounds a tenant's inputs that are being read and checked at the same time.
-	InFlightBytesMax bytesize.Bytes `doc:"Bytes of one tenant's inputs that are checked at a time."`
+	SubmitBurst      int `doc:"Submit requests a tenant may make at once, and have unanswered."`
+	// InFlightBytesMax bounds a tenant's inputs that are being read, checked and stored at the same time.
+	InFlightBytesMax bytesize.Bytes `doc:"Bytes of one tenant's inputs that are in hand at a time."`
 	// LiveJobsMax bounds a tenant's jobs that have not ended.
 	LiveJobsMax int `doc:"Jobs of a tenant that have not ended; 0 is no bound."`
 	// ChecksMax is how many inputs are checked at the same time, of all tenants.

@@ -40,6 +40,9 @@ type Records interface {
 	Create(ctx context.Context, r *job.Record) (existing *job.Record, err error)
 	// LiveCount is how many of a tenant's jobs have not ended.
 	LiveCount(tenant job.Tenant) int
+	// Room is nil while so many bytes of slices and public inputs fit into what is the tenant's beside those of its jobs
+	// that have not ended; else fault.Exhausted with the numbers.
+	Room(tenant job.Tenant, bytes int64) error
 }
 
 // Gate says whether jobs are taken now.
@@ -98,13 +101,20 @@ func (in *Intake) submit(ctx context.Context, tenant job.Tenant, request *wire.S
 	if err := in.gate.Open(); err != nil {
 		return nil, err
 	}
-	if err := in.limits.allow(tenant, in.now()); err != nil {
+	answered, err := in.limits.allow(tenant, in.now())
+	if err != nil {
 		return nil, err
 	}
+	defer answered()
 	if live := in.records.LiveCount(tenant); in.config.LiveJobsMax > 0 && live >= in.config.LiveJobsMax {
 		return nil, fault.WithHint(fault.New(fault.Exhausted, "tenant %s has %d jobs that have not ended, the limit is %d",
 			tenant, live, in.config.LiveJobsMax), "submit again when some have ended")
 	}
+	done, err := in.limits.book(tenant, sizeOf(request))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	input, err := in.read(ctx, tenant, request)
 	if err != nil {
 		return nil, err
@@ -133,25 +143,28 @@ func (in *Intake) read(ctx context.Context, tenant job.Tenant, request *wire.Sub
 	if err != nil {
 		return nil, fault.As(fault.Invalid, err)
 	}
-	done, err := in.limits.enter(ctx, tenant, sizeOf(request))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	source, digest, err := in.open(ctx, tenant, request)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = source.Close() }()
-	checked := &checkedReader{ctx: ctx, r: source, left: wire.ReferenceBytesMax, hash: sha256.New()}
-	input, err := kind.Open(ctx, checked, circuit.Claim{ProverID: sdr.ProverID(miner), SectorNumber: request.SectorNumber})
+	size := sizeOf(request)
+	checked := &checkedReader{ctx: ctx, r: source, left: size, hash: sha256.New()}
+	turn := &turnReader{
+		ctx: ctx, turns: in.limits.turns, tenant: tenant, source: checked, buffer: make([]byte, min(size+1, aheadBytes)),
+	}
+	if err := turn.fill(); err != nil {
+		return nil, err
+	}
+	defer turn.end()
+	input, err := kind.Open(ctx, turn, circuit.Claim{ProverID: sdr.ProverID(miner), SectorNumber: request.SectorNumber})
 	if checked.err != nil {
 		return nil, fmt.Errorf("read input: %w", checked.err)
 	}
 	if err == nil || digest != "" {
 		// A wrong digest explains any other refusal, so it is looked at first.
-		if _, drained := io.Copy(io.Discard, checked); drained != nil {
-			return nil, fmt.Errorf("read input: %w", checked.err)
+		if _, drained := io.Copy(io.Discard, turn); drained != nil {
+			return nil, fmt.Errorf("read input: %w", drained)
 		}
 	}
 	if got := hex.EncodeToString(checked.hash.Sum(nil)); digest != "" && got != digest {
@@ -205,7 +218,9 @@ func (in *Intake) accept(
 	} else if existing != nil {
 		return same(existing, record, input)
 	}
-	if err := in.store(ctx, record, input); err != nil {
+	storing := in.limits.storing(tenant)
+	defer storing.end()
+	if err := in.store(ctx, record, input, storing); err != nil {
 		return nil, errors.Join(err, in.undo(ctx, record))
 	}
 	existing, err := in.records.Create(ctx, record)
@@ -282,12 +297,16 @@ func (in *Intake) record(tenant job.Tenant, request *wire.Submit, input circuit.
 }
 
 // store writes the slices and the public inputs, and names them in the record.
-func (in *Intake) store(ctx context.Context, r *job.Record, input circuit.Input) error {
+func (in *Intake) store(ctx context.Context, r *job.Record, input circuit.Input, storing *storing) error {
 	var public []byte
+	var err error
 	for partition := range r.Partitions {
 		slice, err := input.Slice(partition)
 		if err != nil {
 			return fmt.Errorf("cut slice %d of job %s: %w", partition, r.ID, err)
+		}
+		if err := in.records.Room(r.Tenant, storing.add(len(slice))); err != nil {
+			return err
 		}
 		if r.Partitions[partition].Slice, err = in.slices.Put(ctx, wire.SliceName(r.ID, partition), slice); err != nil {
 			return fmt.Errorf("store slice %d of job %s: %w", partition, r.ID, err)
@@ -298,7 +317,9 @@ func (in *Intake) store(ctx context.Context, r *job.Record, input circuit.Input)
 		}
 		public = wire.AppendPublicInputs(public, inputs)
 	}
-	var err error
+	if err := in.records.Room(r.Tenant, storing.add(len(public))); err != nil {
+		return err
+	}
 	if r.Inputs, err = in.slices.Put(ctx, wire.InputsName(r.ID), public); err != nil {
 		return fmt.Errorf("store public inputs of job %s: %w", r.ID, err)
 	}

@@ -66,6 +66,10 @@ type stores struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	inputs  map[string][]byte // tenant/name
+	// slow are inputs, by tenant/name, whose bytes come when somebody says so.
+	slow map[string]*slowSource
+	// room is the size of each tenant's share of the object store; 0 is no bound.
+	room int64
 	jobs    []*job.Record
 	closed  error
 	fits    error
@@ -97,6 +101,9 @@ func (s *stores) Delete(_ context.Context, name string) error {
 type inputsOf struct{ *stores }
 
 func (s inputsOf) Open(_ context.Context, tenant job.Tenant, name string) (io.ReadCloser, error) {
+	if slow := s.slow[string(tenant)+"/"+name]; slow != nil {
+		return slow, nil
+	}
 	data, ok := s.inputs[string(tenant)+"/"+name]
 	if !ok {
 		return nil, fault.New(fault.NotFound, "no input %q", name)
@@ -145,6 +152,13 @@ func (s *stores) LiveCount(tenant job.Tenant) int {
 		}
 	}
 	return count
+}
+
+func (s *stores) Room(tenant job.Tenant, bytes int64) error {
+	if s.room > 0 && bytes > s.room {
+		return fault.New(fault.Exhausted, "%d bytes are over the share of tenant %s, %d", bytes, tenant, s.room)
+	}
+	return nil
 }
 
 func (s *stores) Open() error       { return s.closed }
@@ -301,6 +315,10 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 		"another tenant's": {byObject(whole), stored("t2/c1", whole), fault.NotFound, ""},
 		"wrong digest":     {byObject([]byte("x")), stored("t1/c1", whole), fault.Corrupt, "SHA-256"},
 		"half an upload":   {byObject(whole), stored("t1/c1", whole[:5000]), fault.Corrupt, "SHA-256"},
+		"more than it says": {func(r *wire.Submit) {
+			r.Inline, r.Object = nil, &job.Object{Name: "c1", Bytes: 100, SHA256: digestOf(whole)}
+		}, stored("t1/c1", whole), fault.Invalid, "larger"},
+		"over its share": {nil, func(s *stores) { s.room = 5 }, fault.Exhausted, "share of tenant t1"},
 		"store full":       {nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
 		"no verifying key": {
 			func(r *wire.Submit) { r.WaitForNode = true },

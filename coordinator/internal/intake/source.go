@@ -28,7 +28,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.left+1)])
 	if int64(n) > c.left {
-		c.err = fault.New(fault.Invalid, "input is larger than the limit")
+		c.err = fault.New(fault.Invalid, "input is larger than the request says, or than the limit")
 		return 0, c.err
 	}
 	c.left -= int64(n)

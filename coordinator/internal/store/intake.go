@@ -3,11 +3,15 @@ package store
 import (
 	"context"
 
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// Records is the store as intake needs it.
-type Records struct{ Store *Store }
+// Records is the store as intake needs it. Tenants is how many share it, at least 1.
+type Records struct {
+	Store   *Store
+	Tenants int
+}
 
 // Find is the job that a key stands for now: live or done, or nil.
 func (r Records) Find(ctx context.Context, tenant job.Tenant, key string) (*job.Record, error) {
@@ -35,6 +39,25 @@ func (r Records) LiveCount(tenant job.Tenant) int {
 		}
 	}
 	return count
+}
+
+// Room is nil while a tenant's jobs that have not ended, and so many further bytes of slices, fit into its share of the
+// buckets; else fault.Exhausted. Shares are equal, so that no tenant can fill the buckets for the others.
+func (r Records) Room(tenant job.Tenant, bytes int64) error {
+	tenants := int64(max(1, r.Tenants))
+	slices, records := r.Store.heldBy(tenant)
+	if share := r.Store.cfg.SliceBytesMax / tenants; r.Store.cfg.SliceBytesMax > 0 && slices+bytes > share {
+		return fault.WithHint(fault.New(fault.Exhausted,
+			"slices of tenant %s: %d bytes of jobs that have not ended and %d further ones are over its share of %d",
+			tenant, slices, bytes, share), "submit again when some have ended, or ask the operator for more slice_bytes")
+	}
+	share := r.Store.cfg.BytesMax / recordShare / tenants
+	if r.Store.cfg.BytesMax > 0 && records >= share {
+		return fault.WithHint(fault.New(fault.Exhausted,
+			"records of tenant %s: jobs that have not ended need %d bytes of its share of %d", tenant, records, share),
+			"submit again when some have ended, or ask the operator for more job_bytes")
+	}
+	return nil
 }
 
 // Slices is the store as intake keeps slices and public inputs in it.

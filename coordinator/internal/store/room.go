@@ -54,6 +54,24 @@ func (s *Store) recordRoom() int64 {
 	return room
 }
 
+// heldBy is what a tenant's jobs that have not ended hold: their slices and inputs, and the room for their records.
+func (s *Store) heldBy(tenant job.Tenant) (slices, records int64) {
+	s.view.mu.RLock()
+	defer s.view.mu.RUnlock()
+	for id := range s.view.live {
+		j := s.view.jobs[id]
+		if j.Record.Tenant != tenant {
+			continue
+		}
+		records += need(j)
+		slices += j.Record.Inputs.Bytes
+		for i := range j.Record.Partitions {
+			slices += j.Record.Partitions[i].Slice.Bytes
+		}
+	}
+	return slices, records
+}
+
 // Room is nil while records of further jobs fit; else fault.Exhausted.
 func (s *Store) Room() error {
 	if s.recordRoom() > 0 {

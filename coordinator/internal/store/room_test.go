@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,50 @@ func TestNoMoreJobsAreTakenThanCanEnd(t *testing.T) {
 	}
 	if err := s.Room(); err != nil {
 		t.Errorf("all have ended: %v", err)
+	}
+}
+
+// A tenant can fill its own share of the buckets, not the others'.
+func TestTenantsHaveEqualSharesOfTheBuckets(t *testing.T) {
+	t.Parallel()
+	const size = 2 * bytesize.MiB
+	w := newWorldOf(t, size)
+	s := w.open(func(c *store.Config) { c.BytesMax, c.SliceBytesMax = int64(size), int64(size) })
+	records := store.Records{Store: s, Tenants: 2}
+	of := func(tenant job.Tenant, sliceBytes int64) func(*job.Record) {
+		return func(r *job.Record) {
+			tenPartitions(r)
+			r.Tenant, r.Partitions[0].Slice.Bytes = tenant, sliceBytes
+		}
+	}
+	var first job.ID
+	accepted := 0
+	for records.Room("busy", 1) == nil {
+		created, err := s.Create(t.Context(), record(t, of("busy", 1)))
+		w.check(err)
+		if accepted++; accepted == 1 {
+			first = created.Job.Record.ID
+		}
+	}
+	if accepted < 10 || accepted > 40 { // a half of a half of 2 MiB, in records of some 17 KiB when they have grown
+		t.Errorf("%d jobs of one tenant fill its share of records", accepted)
+	}
+	if err := records.Room("busy", 1); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("no room: %v", err)
+	}
+	if err := errors.Join(records.Room("other", 1), s.Room()); err != nil {
+		t.Errorf("another tenant is refused: %v", err)
+	}
+	_, err := s.Create(t.Context(), record(t, of("large", int64(size)/4)))
+	w.check(err)
+	for bytes, want := range map[int64]fault.Kind{int64(size)/4 - 9: "", int64(size) / 4: fault.Exhausted} {
+		if got := fault.KindOf(records.Room("large", bytes)); got != want {
+			t.Errorf("%d further bytes of slices: %q, want %q", bytes, got, want)
+		}
+	}
+	w.prove(s, first)
+	if err := records.Room("busy", 1); err != nil {
+		t.Errorf("one has ended: %v", err)
 	}
 }
 
