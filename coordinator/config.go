@@ -96,9 +96,9 @@ type ScheduleConfig struct {
 // KeepConfig says how long things are kept.
 type KeepConfig struct {
 	Retention      time.Duration `doc:"How long ended jobs and their proofs are kept."`
-	RetentionCount int           `doc:"Most ended jobs that are kept."`
+	RetentionCount int           `doc:"Most ended jobs that are kept of each tenant."`
 	AuditRetention time.Duration `doc:"How long audit records are kept."`
-	AuditCount     int           `doc:"Most audit records that are kept."`
+	AuditCount     int           `doc:"Most audit records that are kept, of all tenants."`
 	OrphanAge      time.Duration `doc:"Age at which an object of no job is removed."`
 	InputRetention time.Duration `doc:"How long inputs that clients uploaded are kept."`
 	KeyGrace       time.Duration `doc:"How long a key may be without its job; then a crash left it."`

@@ -69,7 +69,7 @@ type stores struct {
 	// slow are inputs, by tenant/name, whose bytes come when somebody says so.
 	slow map[string]*slowSource
 	// room is the size of each tenant's share of the object store; 0 is no bound.
-	room int64
+	room    int64
 	jobs    []*job.Record
 	closed  error
 	fits    error
@@ -319,7 +319,7 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 			r.Inline, r.Object = nil, &job.Object{Name: "c1", Bytes: 100, SHA256: digestOf(whole)}
 		}, stored("t1/c1", whole), fault.Invalid, "larger"},
 		"over its share": {nil, func(s *stores) { s.room = 5 }, fault.Exhausted, "share of tenant t1"},
-		"store full":       {nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
+		"store full":     {nil, func(s *stores) { s.putErr = ".inputs" }, fault.Exhausted, "full"},
 		"no verifying key": {
 			func(r *wire.Submit) { r.WaitForNode = true },
 			func(s *stores) { s.keyless = fault.New(fault.Transient, "no .vk file") }, fault.Transient, ".vk",

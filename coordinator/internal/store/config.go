@@ -10,10 +10,10 @@ import (
 type Config struct {
 	// KeyGrace is how long a key entry may be without its record before it counts as left by a crash.
 	KeyGrace time.Duration
-	// Retention is how long an ended job is kept, RetentionCount how many are kept at most (B80).
+	// Retention is how long an ended job is kept, RetentionCount how many of each tenant are kept at most (B80).
 	Retention      time.Duration
 	RetentionCount int
-	// AuditRetention is how long audit records are kept, AuditCount how many at most.
+	// AuditRetention is how long audit records are kept, AuditCount how many of all tenants at most.
 	AuditRetention time.Duration
 	AuditCount     int
 	// OrphanAge is how old an object without a record must be before it is removed: longer than any intake takes.

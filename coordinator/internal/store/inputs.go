@@ -135,9 +135,13 @@ func (s *Store) readObject(ctx context.Context, bucket string, o job.Object, byt
 	return data, nil
 }
 
-// dropObject removes an object; one that is not there is gone already.
+// dropObject removes an object; one that is not there is gone already, and so is all of a bucket that is not there: of
+// a tenant that is no longer configured, or after all disks were lost.
 func (s *Store) dropObject(ctx context.Context, bucket, name string) error {
 	objects, err := s.bus.Objects(ctx, bucket)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("open objects %s: %w", bucket, err)
 	}

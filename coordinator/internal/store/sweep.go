@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,23 +69,12 @@ func (s *Store) tenants(known []job.Tenant) []job.Tenant {
 	return all
 }
 
+// sweepJobs keeps each tenant's latest ended jobs: no tenant's results go because another one has many.
 func (s *Store) sweepJobs(ctx context.Context, now time.Time) (n int, err error) {
 	jobs, _ := s.List(Query{})
-	kept, early, room := 0, 0, s.recordRoom()
+	due, early := s.dueJobs(jobs, now)
 	defer func() { s.tooEarly(early, "ended jobs and their proofs", "job_bytes") }()
-	for _, j := range jobs { // newest first
-		r := j.Record
-		if !r.State.Ended() {
-			continue
-		}
-		kept++
-		room -= int64(j.bytes) + entryBytes
-		if kept <= s.cfg.RetentionCount && r.EndedAt != nil && now.Sub(*r.EndedAt) < s.cfg.Retention {
-			if room >= 0 {
-				continue
-			}
-			early++
-		}
+	for _, j := range due {
 		if n == sweepMax {
 			return n, nil
 		}
@@ -93,6 +84,55 @@ func (s *Store) sweepJobs(ctx context.Context, now time.Time) (n int, err error)
 		n++
 	}
 	return n, nil
+}
+
+// dueJobs are the ended ones of jobs, which are the newest first, that are not kept any longer, the oldest first; early
+// is how many of them only go for want of room.
+func (s *Store) dueJobs(jobs []Job, now time.Time) (due []Job, early int) {
+	kept := map[job.Tenant][]Job{}
+	var bytes []int64 // of what is kept, by tenant
+	for _, j := range jobs {
+		r := j.Record
+		switch {
+		case !r.State.Ended():
+		case len(kept[r.Tenant]) >= s.cfg.RetentionCount, r.EndedAt == nil, now.Sub(*r.EndedAt) >= s.cfg.Retention:
+			due = append(due, j)
+		default:
+			kept[r.Tenant] = append(kept[r.Tenant], j)
+		}
+	}
+	for _, mine := range kept {
+		sum := int64(0)
+		for _, j := range mine {
+			sum += need(j)
+		}
+		bytes = append(bytes, sum)
+	}
+	share := fairShare(s.recordRoom(), bytes)
+	for _, mine := range kept {
+		left := share
+		for _, j := range mine {
+			if left -= need(j); left < 0 {
+				due = append(due, j)
+				early++
+			}
+		}
+	}
+	slices.SortFunc(due, func(a, b Job) int { return strings.Compare(string(a.Record.ID), string(b.Record.ID)) })
+	return due, early
+}
+
+// fairShare is the most that each of some wants may get so that all together get no more than the room.
+func fairShare(room int64, wants []int64) int64 {
+	slices.Sort(wants)
+	for i, want := range wants {
+		share := room / int64(len(wants)-i)
+		if want > share {
+			return max(0, share)
+		}
+		room -= want
+	}
+	return math.MaxInt64
 }
 
 // sweepKeys removes key entries that had no record at two sweeps and did not change between them.
