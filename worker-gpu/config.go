@@ -46,6 +46,7 @@ type ProveConfig struct {
 	Circuits []string                  `doc:"Circuits to prove; empty for all that this build knows."`
 	Ahead    int                       `doc:"Sealed partitions held per device beside the one that it works on."`
 	Workers  int                       `doc:"Cores for each device; 0 shares all cores among the devices."`
+	Decoded  bool                      `doc:"Keep parameters decoded in memory for engines to map; booked as srs."`
 	Poll     time.Duration             `doc:"How often parameters that were missing are looked for."`
 }
 

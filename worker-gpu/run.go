@@ -24,6 +24,7 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 	"github.com/proofrack/proofrack/worker-gpu/internal/prove"
+	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
 )
 
 // EngineArgument is the program's only argument when it is to be an engine.
@@ -69,6 +70,7 @@ type worker struct {
 	host    *host.Host
 	cpus    int
 	none    string // why there is no device
+	images  *residency.Images
 	devices []*driven
 	shown   atomic.Pointer[[]*driven] // devices, once they are complete
 }
@@ -159,6 +161,9 @@ func (w *worker) prepare() error {
 		return fmt.Errorf("count processors: %w", err)
 	}
 	w.cpus = cpus.Usable
+	if w.config.Prove.Decoded {
+		w.images = residency.NewImages()
+	}
 	var circuits []circuit.Circuit
 	for _, c := range catalog.Circuits() {
 		if len(w.config.Prove.Circuits) == 0 || slices.Contains(w.config.Prove.Circuits, c.ID()) {
@@ -195,6 +200,7 @@ func (w *worker) complete(d *prove.Config, cpus inventory.CPUs, count int) {
 	if len(command) == 0 {
 		command = engine.DefaultCommand()
 	}
+	d.Images = w.images
 	d.Params, d.PollEvery, d.SealWait, d.Log = c.Prove.Params, c.Prove.Poll, c.Spill.SealWait, c.Log
 	d.TickEvery = max(time.Millisecond, c.Worker.Heartbeat/2)
 	d.PauseMin, d.PauseMax, d.FaultsMax = c.Engine.PauseMin, c.Engine.PauseMax, c.Engine.FaultsMax

@@ -66,10 +66,11 @@ func answered(a answer) (answer, error) {
 	return a, nil
 }
 
-// Load makes a circuit's parameters resident and tells what they are. Errors: fault.NotFound (missing), fault.Corrupt
-// (must not be used), *Crash, the context's.
-func (e *Engine) Load(ctx context.Context, circuit string) (Loaded, error) {
-	a, err := e.ask(ctx, request{Do: verbLoad, Circuit: circuit}, nil)
+// Load makes a circuit's parameters resident and tells what they are. With an image (see WriteImage), which is lent for
+// the call, the engine uses that and no file. Errors: fault.NotFound (missing), fault.Corrupt (must not be used),
+// fault.Conflict (in use, and not of this image), *Crash, the context's.
+func (e *Engine) Load(ctx context.Context, circuit string, image *os.File) (Loaded, error) {
+	a, err := e.ask(ctx, request{Do: verbLoad, Circuit: circuit}, image)
 	if err != nil {
 		return Loaded{}, err
 	}
@@ -77,6 +78,13 @@ func (e *Engine) Load(ctx context.Context, circuit string) (Loaded, error) {
 		return Loaded{}, fault.New(fault.Device, "engine answered load of circuit %s with nothing", circuit)
 	}
 	return *a.Loaded, nil
+}
+
+// WriteImage has the engine decode a circuit's parameters into a file of Loaded.Image bytes, which is lent for the call.
+// Errors are Load's.
+func (e *Engine) WriteImage(ctx context.Context, circuit string, image *os.File) error {
+	_, err := e.ask(ctx, request{Do: verbImage, Circuit: circuit}, image)
+	return err
 }
 
 // Prepare has the engine map and check a sealed segment and load what its proof needs, so that its start has nothing to

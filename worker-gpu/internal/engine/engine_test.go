@@ -148,7 +148,7 @@ func TestEngineProvesSegmentsInAnotherProcess(t *testing.T) {
 	if e.PID() == os.Getpid() || e.PID() == 0 {
 		t.Errorf("engine is process %d", e.PID())
 	}
-	loaded, err := e.Load(t.Context(), "toy")
+	loaded, err := e.Load(t.Context(), "toy", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +190,11 @@ func TestEngineNamesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	e := spawn(t, config(folder, nil))
-	if _, err := e.Load(t.Context(), "toy"); fault.KindOf(err) != fault.NotFound ||
+	if _, err := e.Load(t.Context(), "toy", nil); fault.KindOf(err) != fault.NotFound ||
 		!strings.Contains(err.Error(), toy.Circuit().ParamsName()+".params") {
 		t.Errorf("missing parameters: %v", err)
 	}
-	if _, err := e.Load(t.Context(), "nothing"); fault.KindOf(err) != fault.Invalid {
+	if _, err := e.Load(t.Context(), "nothing", nil); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("unknown circuit: %v", err)
 	}
 	good := params(t)
@@ -216,14 +216,15 @@ func TestEngineNamesWhatItCannotUse(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Load(t.Context(), "toy"); fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), name) {
+	_, err = e.Load(t.Context(), "toy", nil)
+	if fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), name) {
 		t.Errorf("B07: changed parameters: %v", err)
 	}
 	data[len(data)/2] ^= 1
 	if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Load(t.Context(), "toy"); err != nil {
+	if _, err := e.Load(t.Context(), "toy", nil); err != nil {
 		t.Errorf("B06: after the file has come: %v", err)
 	}
 }

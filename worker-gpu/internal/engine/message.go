@@ -35,6 +35,7 @@ type verb string
 const (
 	verbSetup   verb = "setup"
 	verbLoad    verb = "load"
+	verbImage   verb = "image"
 	verbPrepare verb = "prepare"
 	verbStart   verb = "start"
 	verbFinish  verb = "finish"
@@ -71,6 +72,9 @@ type Loaded struct {
 	Working     bytesize.Bytes `json:"working_bytes"`
 	Device      bytesize.Bytes `json:"device_bytes"`
 	Seconds     float64        `json:"seconds"` // what loading took
+	// Image is the size of the decoded parameters; Decoded tells that the engine has them and uses no file.
+	Image   bytesize.Bytes `json:"image_bytes"`
+	Decoded bool           `json:"decoded,omitempty"`
 }
 
 // Ready is what an engine says of itself when it is set up.
@@ -91,6 +95,15 @@ type Progress struct {
 	Total bytesize.Bytes `json:"total,omitempty"`
 	// Flight are the engine's buffers.
 	Flight *flight.Report `json:"flight,omitempty"`
+	// Loading is the load that goes on, nil when none does.
+	Loading *Loading `json:"loading,omitempty"`
+}
+
+// Loading is how far a load is: bytes of the parameter file that are hashed, or of its image that are decoded.
+type Loading struct {
+	Circuit string         `json:"circuit"`
+	Done    bytesize.Bytes `json:"done_bytes"`
+	Total   bytesize.Bytes `json:"total_bytes"`
 }
 
 // Proved is a finished proof.

@@ -71,6 +71,7 @@ type server struct {
 	mu       sync.Mutex
 	proofs   map[uint64]*proof
 	released time.Time // when the device was last free for another start
+	loading  *Loading  // the load that goes on
 }
 
 // proof is a prepared or started one. Its fields are set once, under the server's lock.
@@ -148,7 +149,7 @@ func (s *server) prepare(setup Setup) error {
 		return err
 	}
 	s.set = residency.New(residency.Config{
-		Params: setup.Params, Cache: setup.Cache, Workers: s.setup.Workers, Find: catalog.Find,
+		Params: setup.Params, Cache: setup.Cache, Workers: s.setup.Workers, Find: catalog.Find, Progress: s.noteLoading,
 		Flight: s.flight,
 	})
 	s.device, err = s.openDevice(s.setup.Simulate)
@@ -214,6 +215,9 @@ func (s *server) progress() Progress {
 		p.Free, p.Total = m.DeviceMemory()
 	}
 	s.deviceMu.RUnlock()
+	s.mu.Lock()
+	p.Loading = s.loading
+	s.mu.Unlock()
 	return p
 }
 
@@ -228,13 +232,15 @@ func processorTime() time.Duration {
 // answer does what is asked. An answer that cannot be sent has no reader: the loop in serve ends then.
 func (s *server) answer(ctx context.Context, r *request, file *os.File) {
 	if file != nil && r.Do != verbPrepare {
-		_ = file.Close() // nobody asked for it
+		defer file.Close()
 	}
 	a := answer{ID: r.ID}
 	var err error
 	switch r.Do {
 	case verbLoad:
-		a.Loaded, err = s.load(ctx, r.Circuit)
+		a.Loaded, err = s.load(ctx, r.Circuit, file)
+	case verbImage:
+		err = s.writeImage(ctx, r.Circuit, file)
 	case verbPrepare:
 		err = s.prepareProof(r, file)
 	case verbStart:
@@ -274,36 +280,4 @@ func classify(err error) error {
 		return err
 	}
 	return fault.As(fault.Device, err)
-}
-
-func (s *server) load(ctx context.Context, id string) (*Loaded, error) {
-	res, release, err := s.set.Acquire(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	s.deviceMu.RLock()
-	m := s.device.Memory(res.Params.Artifact.Totals)
-	s.deviceMu.RUnlock()
-	return &Loaded{
-		Digest: res.Params.SRS.Digest, Key: res.Params.SRS.Key.Append(nil), Development: res.Params.SRS.Development,
-		SRS: res.SRSBytes(), Artifact: res.ArtifactBytes(),
-		Shared: bytesize.Bytes(m.SharedBytes), Pending: bytesize.Bytes(m.PendingBytes),
-		Working: bytesize.Bytes(m.WorkingBytes), Device: bytesize.Bytes(m.DeviceBytes), Seconds: res.LoadedIn.Seconds(),
-	}, nil
-}
-
-// evict gives back a circuit's parameters. The device must let go of them first, so it is opened anew.
-func (s *server) evict(id string) error {
-	_, err := s.set.Evict(id, func() error {
-		s.deviceMu.Lock()
-		defer s.deviceMu.Unlock()
-		if err := s.device.Close(); err != nil {
-			return fmt.Errorf("close device: %w", err)
-		}
-		var err error
-		s.device, err = s.openDevice(s.setup.Simulate)
-		return err
-	})
-	return err
 }

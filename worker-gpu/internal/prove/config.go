@@ -10,6 +10,7 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/prover/simdevice"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
+	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
 )
 
 // Config says what a device is and how it is driven.
@@ -22,6 +23,8 @@ type Config struct {
 	Memory bytesize.Bytes
 	// Streamed tells that parameters are read through, not kept in memory: they are not booked then.
 	Streamed bool
+	// Images, when set, keeps parameters decoded in memory for engines to map; they are booked then.
+	Images *residency.Images
 	// Params is the folder of parameter files; Circuits are those to prove.
 	Params   string
 	Circuits []circuit.Circuit

@@ -39,10 +39,10 @@ type Device struct {
 	drift    string // of the device's memory
 	started  bool   // an engine has been ready
 	circuits map[string]*circuitState
-	assets   map[string][]func() error // held for a circuit
-	free     bytesize.Bytes            // of the device's memory when its engine was new
-	recycle  string                    // why the engine is to be replaced when it is idle
-	active   int                       // proofs started and not ended
+	shares   map[string]*share
+	free     bytesize.Bytes // of the device's memory when its engine was new
+	recycle  string         // why the engine is to be replaced when it is idle
+	active   int            // proofs started and not ended
 }
 
 // circuitState is what is known of one circuit on this device.
@@ -57,7 +57,7 @@ type circuitState struct {
 func New(config Config, h *host.Host) *Device {
 	return &Device{
 		config: config, host: h, lane: newLane(), changed: make(chan struct{}), circuits: map[string]*circuitState{},
-		assets: map[string][]func() error{}, line: flight.NewTimeline(flight.PointsDefault),
+		shares: map[string]*share{}, line: flight.NewTimeline(flight.PointsDefault),
 	}
 }
 

@@ -63,7 +63,7 @@ func (d *Device) load(ctx context.Context, e *engine.Engine, id, file string) {
 		return
 	}
 	s := &circuitState{file: file}
-	loaded, err := e.Load(ctx, id)
+	loaded, err := d.loadInto(ctx, e, id)
 	if err != nil && (ctx.Err() != nil || gone(e)) {
 		return // that says nothing about the circuit
 	}

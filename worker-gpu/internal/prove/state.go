@@ -42,7 +42,10 @@ func (d *Device) circuit(id string) wire.DeviceCircuit {
 		c.Ready, c.ParamsDigest = true, l.Digest
 		c.ArtifactBytes, c.SharedBytes, c.PendingBytes = l.Artifact, l.Shared, l.Pending
 		c.WorkingBytes, c.DeviceBytes = l.Working, l.Device
-		if !d.config.Streamed {
+		switch {
+		case d.config.Images != nil:
+			c.SRSBytes = l.Image
+		case !d.config.Streamed:
 			c.SRSBytes = l.SRS
 		}
 	}

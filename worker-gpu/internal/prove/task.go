@@ -190,15 +190,26 @@ func (t *task) sit(ctx context.Context, segment *handoff.Segment) (*seat, error)
 		if err != nil {
 			return nil, err
 		}
+		if err := t.device.ensure(ctx, e, t.Circuit); err != nil {
+			if next := t.nextEngine(ctx, err, try); next {
+				continue
+			}
+			return nil, t.device.judge(err)
+		}
 		proof, err := e.Prepare(ctx, engine.Work{Attempt: t.Attempt(), Circuit: t.Circuit}, segment.File())
 		if err == nil {
 			return &seat{engine: e, circuit: circuit, proof: proof}, nil
 		}
-		var crash *engine.Crash
-		if try == triesMax || !errors.As(err, &crash) || ctx.Err() != nil {
+		if !t.nextEngine(ctx, err, try) {
 			return nil, t.device.judge(err)
 		}
 	}
+}
+
+// nextEngine tells whether an error is an engine's end, which the next one may do better.
+func (t *task) nextEngine(ctx context.Context, err error, try int) bool {
+	var crash *engine.Crash
+	return try < triesMax && errors.As(err, &crash) && ctx.Err() == nil
 }
 
 // try gives a segment to the engine once. Company tells that it was not alone there.
@@ -206,6 +217,7 @@ func (t *task) try(
 	ctx context.Context, r *attempt.Run, held *agent.Held, segment *handoff.Segment, alone bool,
 ) (_ *wire.Result, company bool, err error) {
 	d := t.device
+	defer d.use(t.Circuit)()
 	var s *seat
 	err = r.Idle(func() (err error) {
 		if s, err = t.sit(ctx, segment); err != nil {
@@ -266,7 +278,7 @@ func (t *task) begin(ctx context.Context, r *attempt.Run, held *agent.Held) erro
 	if err := r.CheckFence(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(t.device.book(ctx, t.Circuit), held.SetStage(ctx, job.Proving)); err != nil {
+	if err := held.SetStage(ctx, job.Proving); err != nil {
 		return err
 	}
 	r.Enter(ctx, job.Proving)

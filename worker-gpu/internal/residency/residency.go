@@ -31,6 +31,9 @@ type Config struct {
 	Workers int
 	// Find gives a circuit by its id.
 	Find func(id string) (circuit.Circuit, error)
+	// Progress, when set, is told how many bytes of how many of a circuit's parameters are hashed or decoded. Calls may
+	// overlap.
+	Progress func(id string, done, total int64)
 	// Flight counts what is resident; nil counts nothing.
 	Flight *flight.Recorder
 }
@@ -64,6 +67,9 @@ type Resident struct {
 
 // SRSBytes is the size of the mapping.
 func (r *Resident) SRSBytes() bytesize.Bytes {
+	if r.Params.SRS.Decoded() {
+		return bytesize.Bytes(r.Params.SRS.Counts.ImageBytes())
+	}
 	return bytesize.Bytes(r.Params.SRS.Counts.ParamsBytes())
 }
 
@@ -90,10 +96,15 @@ func (s *Set) Acquire(ctx context.Context, id string) (*Resident, func(), error)
 	if !ok {
 		e = &entry{done: make(chan struct{})}
 		s.entries[id] = e
-		go s.load(context.WithoutCancel(ctx), id, e)
+		go s.load(context.WithoutCancel(ctx), id, e, s.open)
 	}
 	e.refs++
 	s.mu.Unlock()
+	return s.wait(ctx, e)
+}
+
+// wait waits until an entry that was referenced is loaded.
+func (s *Set) wait(ctx context.Context, e *entry) (*Resident, func(), error) {
 	select {
 	case <-e.done:
 	case <-ctx.Done():
@@ -115,9 +126,11 @@ func (s *Set) release(e *entry) {
 }
 
 // load fills an entry; one that could not be filled is forgotten, so that the next Acquire tries again.
-func (s *Set) load(ctx context.Context, id string, e *entry) {
+func (s *Set) load(
+	ctx context.Context, id string, e *entry, open func(ctx context.Context, id string) (Resident, error),
+) {
 	began := time.Now()
-	res, err := s.open(ctx, id)
+	res, err := open(ctx, id)
 	res.LoadedIn = time.Since(began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +145,11 @@ func (s *Set) load(ctx context.Context, id string, e *entry) {
 
 // count has what was loaded counted from now to the entry's end.
 func (e *entry) count(r *flight.Recorder, id string) {
-	e.srs = r.Map(ledger.ClassSRS, e.res.SRSBytes(), flight.File, id).Keep()
+	where := flight.File
+	if e.res.Params.SRS.Decoded() {
+		where = flight.Shared
+	}
+	e.srs = r.Map(ledger.ClassSRS, e.res.SRSBytes(), where, id).Keep()
 	e.artifact = r.Allocate(ledger.ClassArtifact, e.res.ArtifactBytes(), flight.Anonymous, id).Keep()
 	flight.OnHeap(e.artifact, e.res.Params.Artifact)
 }
@@ -150,25 +167,21 @@ func (e *entry) end() error {
 }
 
 func (s *Set) open(ctx context.Context, id string) (Resident, error) {
-	c, err := s.config.Find(id)
+	c, err := s.find(id)
 	if err != nil {
-		return Resident{}, fault.As(fault.Invalid, fmt.Errorf("load circuit %s: %w", id, err))
+		return Resident{}, err
 	}
 	path := ParamsPath(s.config.Params, c)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return Resident{}, Missing(path, id)
 	}
-	cache := s.config.Cache
-	if cache == "" {
-		cache = s.config.Params
+	cache := s.cache()
+	known, err := s.artifact(ctx, c)
+	if err != nil {
+		return Resident{}, err
 	}
-	known, _, err := artifact.Load(ctx, cache, c, max(1, s.config.Workers))
-	if known == nil {
-		return Resident{}, fault.As(fault.Internal, fmt.Errorf("load circuit %s: %w", id, err))
-	}
-	// An artifact that could not be stored serves all the same; it is built again next time.
 	opened, err := srs.Open(ctx, path, srs.CountsOf(known.Totals, known.Density),
-		srs.Options{DigestCache: filepath.Join(cache, "parameter-digests.json")})
+		srs.Options{DigestCache: filepath.Join(cache, "parameter-digests.json"), Progress: s.progress(id)})
 	switch refusal := (*srs.Refusal)(nil); {
 	case errors.As(err, &refusal):
 		return Resident{}, fault.WithHint(fault.As(fault.Corrupt, err), refusal.Advice)
@@ -178,6 +191,38 @@ func (s *Set) open(ctx context.Context, id string) (Resident, error) {
 		return Resident{}, fault.As(fault.Transient, fmt.Errorf("load circuit %s: %w", id, err))
 	}
 	return Resident{Circuit: c, Params: prover.Params{SRS: opened, Artifact: known}}, nil
+}
+
+func (s *Set) find(id string) (circuit.Circuit, error) {
+	c, err := s.config.Find(id)
+	if err != nil {
+		return nil, fault.As(fault.Invalid, fmt.Errorf("load circuit %s: %w", id, err))
+	}
+	return c, nil
+}
+
+// cache is the folder for what is derived from parameters.
+func (s *Set) cache() string {
+	if s.config.Cache == "" {
+		return s.config.Params
+	}
+	return s.config.Cache
+}
+
+// artifact gives a circuit's artifact. One that could not be stored serves all the same; it is built again next time.
+func (s *Set) artifact(ctx context.Context, c circuit.Circuit) (*artifact.Artifact, error) {
+	known, _, err := artifact.Load(ctx, s.cache(), c, max(1, s.config.Workers))
+	if known == nil {
+		return nil, fault.As(fault.Internal, fmt.Errorf("load circuit %s: %w", c.ID(), err))
+	}
+	return known, nil
+}
+
+func (s *Set) progress(id string) func(done, total int64) {
+	if s.config.Progress == nil {
+		return nil
+	}
+	return func(done, total int64) { s.config.Progress(id, done, total) }
 }
 
 // Missing is the error for a parameter file that is not there.

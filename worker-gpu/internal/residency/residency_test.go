@@ -28,14 +28,14 @@ type bench struct {
 	circuit circuit.Circuit
 	folder  string
 	loads   atomic.Int32
-	hold    chan struct{}
+	gate    chan struct{}
 	flight  *flight.Recorder
 }
 
 func newBench(t *testing.T, generated bool) *bench {
 	t.Helper()
-	b := &bench{circuit: groth16test.Random(1, 40), folder: t.TempDir(), hold: make(chan struct{})}
-	close(b.hold)
+	b := &bench{circuit: groth16test.Random(1, 40), folder: t.TempDir(), gate: make(chan struct{})}
+	close(b.gate)
 	if generated {
 		b.generate(t)
 	}
@@ -46,7 +46,7 @@ func newBench(t *testing.T, generated bool) *bench {
 	}
 	b.Set = residency.New(residency.Config{Params: b.folder, Flight: b.flight, Find: func(id string) (circuit.Circuit, error) {
 		b.loads.Add(1)
-		<-b.hold
+		<-b.gate
 		if id != b.circuit.ID() {
 			return nil, errors.New("no such circuit")
 		}
@@ -68,7 +68,7 @@ func none() error { return nil }
 func TestManyAskOneLoads(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, true)
-	b.hold = make(chan struct{})
+	b.gate = make(chan struct{})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -89,7 +89,7 @@ func TestManyAskOneLoads(t *testing.T) {
 	if _, err := b.Evict(b.circuit.ID(), none); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("evict while it is loaded: %v", err)
 	}
-	close(b.hold)
+	close(b.gate)
 	wg.Wait()
 	if n := b.loads.Load(); n != 1 {
 		t.Errorf("loaded %d times", n)
@@ -171,13 +171,13 @@ func TestFailedLoadsAreTriedAgain(t *testing.T) {
 func TestWaitForALoadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, true)
-	b.hold = make(chan struct{})
+	b.gate = make(chan struct{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, _, err := b.Acquire(ctx, b.circuit.ID()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	close(b.hold)
+	close(b.gate)
 	_, release, err := b.Acquire(t.Context(), b.circuit.ID()) // the load went on
 	if err != nil {
 		t.Fatal(err)
