@@ -50,6 +50,7 @@ type Run struct {
 	source   func() uint64 // progress that others count
 	stage    job.Stage
 	handoff  string
+	why      string // it lies there
 }
 
 // claim puts an attempt on the board. When it is there already the delivery joins it and known is true; so it is when
@@ -116,7 +117,9 @@ func (b *Board) Running() []wire.Running {
 	for _, r := range runs {
 		progress := r.Progress()
 		r.mu.Lock()
-		list = append(list, wire.Running{Attempt: r.attempt, Stage: r.stage, Progress: progress, Handoff: r.handoff})
+		list = append(list, wire.Running{
+			Attempt: r.attempt, Stage: r.stage, Progress: progress, Handoff: r.handoff, HandoffReason: r.why,
+		})
 		r.mu.Unlock()
 	}
 	return list
@@ -185,18 +188,18 @@ func (r *Run) Progress() uint64 {
 	return n
 }
 
-// SetHandoff records where the segment lies.
-func (r *Run) SetHandoff(kind string) {
+// SetHandoff records where the segment lies and, when that is not the preferred place, why.
+func (r *Run) SetHandoff(kind, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.handoff = kind
+	r.handoff, r.why = kind, why
 }
 
-// Handoff is where the segment lies.
-func (r *Run) Handoff() string {
+// Handoff is where the segment lies, and why when that is not the preferred place.
+func (r *Run) Handoff() (kind, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.handoff
+	return r.handoff, r.why
 }
 
 // join makes a later delivery of the same message the one that is kept and acknowledged.

@@ -347,7 +347,7 @@ func (r *Run) letter(result *wire.Result) bus.Message {
 	_, result.Device = r.task.Target()
 	result.TraceParent = r.task.TraceParent()
 	if result.Handoff == "" {
-		result.Handoff = r.Handoff()
+		result.Handoff, result.HandoffReason = r.Handoff()
 	}
 	data, err := wire.Encode(result)
 	if err != nil {
@@ -408,7 +408,9 @@ func (r *Run) Enter(ctx context.Context, stage job.Stage) {
 	r.stage = stage
 	r.mu.Unlock()
 	r.Step()
-	r.report(ctx, wire.Report{Stage: stage, Handoff: r.Handoff()})
+	report := wire.Report{Stage: stage}
+	report.Handoff, report.HandoffReason = r.Handoff()
+	r.report(ctx, report)
 	r.board.changed()
 }
 

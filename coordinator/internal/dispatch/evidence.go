@@ -37,7 +37,7 @@ func (l *Leader) takeReport(m bus.Message) {
 
 func (l *Leader) seeReport(r *wire.Report) {
 	if r.Stage != "" {
-		l.advance(r.Attempt, r.Node, r.Stage, r.Handoff)
+		l.advance(r.Attempt, r.Node, stageSeen{r.Stage, r.Handoff, r.HandoffReason})
 	}
 	if len(r.Shrunk) > 0 && r.Shrunk.Check() == nil {
 		l.shrink(r.Node, r.Attempt, r.Shrunk)
@@ -99,7 +99,7 @@ func (l *Leader) seeHost(s *nodeState, n *rack.Node) {
 	held := map[job.Attempt]bool{}
 	for _, booking := range host.Report.Book {
 		held[booking.Attempt] = true
-		l.advance(booking.Attempt, n.Node, booking.Stage, "")
+		l.advance(booking.Attempt, n.Node, stageSeen{stage: booking.Stage})
 	}
 	restarted := s.boot != "" && s.boot != host.Boot
 	s.boot = host.Boot

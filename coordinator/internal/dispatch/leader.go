@@ -101,9 +101,10 @@ type jobState struct {
 	trouble string
 }
 
+// stageSeen is a stage that an attempt reached, with where its segment lies, "" when that was not said, and why.
 type stageSeen struct {
-	stage   job.Stage
-	handoff string
+	stage        job.Stage
+	handoff, why string
 }
 
 // New makes a leader for one reign.

@@ -24,7 +24,7 @@ func (l *Leader) seeNode(name job.Node) {
 	l.tellNode(&n, nil)
 	l.remind(s, &n)
 	for a, live := range l.parts.Nodes.LiveOn(name) {
-		l.advance(a, name, live.Stage, live.Handoff)
+		l.advance(a, name, stageSeen{live.Stage, live.Handoff, live.HandoffReason})
 	}
 	if n.Host != nil && n.Host.Count > max(s.hostCount, l.reportsBefore) {
 		s.hostCount = n.Host.Count
@@ -41,7 +41,8 @@ func (l *Leader) tellNode(n *rack.Node, b *scheduler.Book) {
 
 // advance notes that an attempt reached a stage. Reports come in any order and more than once; the record takes the
 // latest.
-func (l *Leader) advance(a job.Attempt, node job.Node, stage job.Stage, handoff string) {
+func (l *Leader) advance(a job.Attempt, node job.Node, to stageSeen) {
+	stage := to.stage
 	j, ok := l.owns(a)
 	if !ok || !stage.Running() || j.Record.Partitions[a.Partition].Node != node {
 		return
@@ -54,10 +55,10 @@ func (l *Leader) advance(a job.Attempt, node job.Node, stage job.Stage, handoff 
 	if under && rank(stage) <= rank(seen.stage) {
 		return
 	}
-	if handoff == "" {
-		handoff = seen.handoff
+	if to.handoff == "" {
+		to.handoff, to.why = seen.handoff, seen.why
 	}
-	s.stages[a] = stageSeen{stage, handoff}
+	s.stages[a] = to
 	l.apply(scheduler.Progress{Attempt: a, Stage: stage})
 	if under {
 		return
@@ -100,8 +101,10 @@ func (l *Leader) writeStages(ctx context.Context, id job.ID) {
 	if len(stages) == 0 {
 		return
 	}
+	var fallen []job.Attempt // whose segment is not in the preferred place
 	j, err := l.parts.Store.Update(ctx, id, func(r *job.Record) error {
 		any := false
+		fallen = fallen[:0]
 		for a, seen := range stages {
 			changed, err := r.Advance(a, seen.stage, time.Now().UTC())
 			if err != nil || !changed {
@@ -109,7 +112,10 @@ func (l *Leader) writeStages(ctx context.Context, id job.ID) {
 			}
 			any = true
 			if last := r.Partitions[a.Partition].Last(); last != nil && last.Fence == a.Fence && seen.handoff != "" {
-				last.Handoff = seen.handoff
+				if seen.handoff != wire.HandoffSHM && last.Handoff != seen.handoff {
+					fallen = append(fallen, a)
+				}
+				last.Handoff, last.HandoffReason = clip(seen.handoff), clipReason(seen.why)
 			}
 		}
 		if !any {
@@ -120,6 +126,10 @@ func (l *Leader) writeStages(ctx context.Context, id job.ID) {
 	if err != nil {
 		l.log.Warn().Err(err).Str("c2.job.id", string(id)).Msg("stages not written")
 		return
+	}
+	for _, a := range fallen {
+		l.log.Warn().Str("attempt", a.String()).Str("handoff", stages[a].handoff).Str("reason", stages[a].why).
+			Msg("segment is not handed over in memory")
 	}
 	l.inbox.post(func() {
 		for a, seen := range stages {

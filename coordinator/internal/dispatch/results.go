@@ -204,7 +204,9 @@ func note(r *job.Record, result *wire.Result) {
 	}
 	last.Build, last.DeviceUUID = clip(result.Build), clip(result.DeviceUUID)
 	if result.Handoff != "" {
-		last.Handoff = clip(result.Handoff)
+		if where := clip(result.Handoff); last.Handoff != where || result.HandoffReason != "" {
+			last.Handoff, last.HandoffReason = where, clipReason(result.HandoffReason)
+		}
 	}
 	if len(result.Seconds) > 0 && len(result.Seconds) <= secondsMax {
 		last.Seconds = result.Seconds
@@ -218,6 +220,11 @@ func note(r *job.Record, result *wire.Result) {
 const secondsMax = 32
 
 func clip(text string) string { return text[:min(len(text), 128)] }
+
+// clipReason bounds why a segment lies where it lies.
+func clipReason(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), 256)], "")
+}
 
 // verdict is what an attempt without a proof means for its partition.
 type verdict int

@@ -52,7 +52,8 @@ type Live struct {
 	Role     string // of the process that works on it
 	Stage    job.Stage
 	Progress uint64
-	Handoff  string
+	// Handoff is where its segment lies, HandoffReason why, when that is not the preferred place.
+	Handoff, HandoffReason string
 	// SeenAt is when a process named it last, MovedAt when it advanced last.
 	SeenAt, MovedAt time.Time
 }
@@ -170,7 +171,7 @@ func (n *node) advance(b *wire.Beat, now time.Time) {
 		}
 		l.Role, l.Stage, l.Progress, l.SeenAt = b.Role, running.Stage, running.Progress, now
 		if running.Handoff != "" {
-			l.Handoff = running.Handoff
+			l.Handoff, l.HandoffReason = running.Handoff, running.HandoffReason
 		}
 	}
 }

@@ -215,6 +215,7 @@ func (h *Host) describe(c *service.Control, complete func(*wire.Beat)) func() wi
 		}
 		b.Running = h.Board.Running()
 		b.AckWaitMS = max(10, min(h.Config.AckWait.Milliseconds(), wire.AckWaitMSMax))
+		b.HeartbeatMS = max(1, min(h.Config.Heartbeat.Milliseconds(), wire.HeartbeatMSMax))
 		h.Flight.Collect()
 		b.Flight = append(b.Flight, h.Flight.Report())
 		complete(&b)

@@ -78,7 +78,7 @@ func (t *task) TraceParent() string            { return t.ProveTask.TraceParent 
 func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	h := t.device.host
 	h.Points.Hit(ctx, PointAfterFetch)
-	r.SetHandoff(t.Handoff)
+	r.SetHandoff(t.Handoff, t.HandoffReason)
 	held, err := t.take(ctx, r)
 	if err != nil {
 		return err
@@ -292,7 +292,7 @@ func (t *task) result(c *circuitState, proved *engine.Proved, start, finish time
 	maps.Copy(seconds, proved.Seconds)
 	return &wire.Result{
 		Outcome: job.OutcomeOK, Proof: proved.Proof, DeviceUUID: t.device.config.UUID, ParamsDigest: c.loaded.Digest,
-		Handoff: t.Handoff, Seconds: seconds,
+		Handoff: t.Handoff, HandoffReason: t.HandoffReason, Seconds: seconds,
 	}
 }
 

@@ -130,6 +130,7 @@ type making struct {
 	held    *agent.Held
 	draft   *handoff.Draft
 	kind    handoff.Kind
+	why     string // the segment lies on disk
 	slice   []byte
 	input   *flight.Buffer // of the slice
 	seconds map[string]float64
@@ -203,7 +204,7 @@ func (m *making) make(ctx context.Context, w circuit.Witness) error {
 		return err
 	}
 	m.seconds["segment"] = time.Since(began).Seconds()
-	m.run.SetHandoff(string(m.kind))
+	m.run.SetHandoff(string(m.kind), m.why)
 	if err := m.held.SetStage(ctx, job.Synthesizing); err != nil {
 		return err
 	}
@@ -254,17 +255,29 @@ func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
 	return nil
 }
 
+// whyDisk is why a segment lies on disk that was to from the start; "" for one in memory.
+func (m *making) whyDisk(kind handoff.Kind) string {
+	switch {
+	case kind != handoff.Disk:
+		return ""
+	case !slices.Contains(m.spill.Kinds(), handoff.SHM):
+		return "the node has no spill folder in memory"
+	}
+	return "booked on disk: no room in memory when it was admitted"
+}
+
 // create makes the segment in memory, or on disk when memory has no room.
 func (m *making) create(ctx context.Context) error {
 	spec := handoff.Spec{Attempt: m.run.Attempt(), Circuit: m.circuit.ID(), Bytes: m.BodyBytes(m.layout)}
 	var err error
 	for i, kind := range m.kinds() {
-		spec.Kind = kind
+		spec.Kind, m.why = kind, m.whyDisk(kind)
 		if i > 0 {
 			var short *handoff.Shortage
 			if !errors.As(err, &short) {
 				return err
 			}
+			m.why = "no room in memory: " + short.Error()
 			m.log.Warn().Err(err).Stringer("attempt", spec.Attempt).Msg("no room in memory, segment goes to disk")
 			if err := m.rebook(ctx, kind); err != nil {
 				return err
@@ -290,7 +303,7 @@ func (m *making) announce(ctx context.Context) error {
 	t := m.task
 	body := wire.ProveTask{
 		Attempt: m.run.Attempt(), Node: t.Node, Device: t.Device, Circuit: t.Circuit, Segment: handoff.Name(m.run.Attempt()),
-		Handoff: string(m.kind), Amounts: m.amounts(), Deadline: t.Deadline, TraceParent: t.TraceParent(), Seconds: m.seconds,
+		Handoff: string(m.kind), HandoffReason: m.why, Amounts: m.amounts(), Deadline: t.Deadline, TraceParent: t.TraceParent(), Seconds: m.seconds,
 	}
 	data, err := wire.Encode(&body)
 	if err != nil {
