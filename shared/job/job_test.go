@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -133,6 +134,14 @@ func TestBudgetsEndAJob(t *testing.T) {
 	}
 	if n := len(r.Partitions[0].Attempts); n != job.AttemptsKept {
 		t.Errorf("%d attempts in the history", n)
+	}
+	// What is no longer listed is counted: all but the first and the latest.
+	p := &r.Partitions[0]
+	unlisted := map[job.Outcome]int{
+		job.OutcomeLost: policy.LostMax - 1, job.OutcomeHandedBack: 50 - (job.AttemptsKept - 1),
+	}
+	if p.AttemptCount() != policy.LostMax+50 || p.Unlisted == nil || !maps.Equal(p.Unlisted.Outcomes, unlisted) {
+		t.Errorf("%d attempts, not listed %+v", p.AttemptCount(), p.Unlisted)
 	}
 	if err := r.Fail(claim(t, r, 0), &fault.Report{Kind: fault.Invalid, Message: "bad"}, policy, start); err != nil {
 		t.Fatal(err)

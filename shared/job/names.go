@@ -90,8 +90,9 @@ func (a Attempt) String() string {
 	return string(a.Job) + "." + strconv.Itoa(a.Partition) + "." + strconv.FormatUint(a.Fence, 10)
 }
 
-// PartitionsMax bounds a job (126 for a non-interactive 32 GiB sector).
-const PartitionsMax = 1024
+// PartitionsMax bounds a job: twice what there is (126 for a non-interactive 32 GiB sector). With more its record would
+// not fit into a message.
+const PartitionsMax = 256
 
 // ParseAttempt reads what String gives.
 func ParseAttempt(text string) (Attempt, error) {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"maps"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/fault"
@@ -123,8 +124,53 @@ type Partition struct {
 	LostCount   int `json:"lost_count,omitempty"`
 	// Proof is the 192 bytes of a verified partition.
 	Proof []byte `json:"proof,omitempty"`
-	// Attempts is the history, oldest first, at most AttemptsKept (the first and the latest).
+	// Attempts is the history, oldest first, at most AttemptsKept (the first and the latest). Unlisted counts those that
+	// are no longer in it, nil for none.
 	Attempts []AttemptRecord `json:"attempts,omitempty"`
+	Unlisted *AttemptTally   `json:"unlisted,omitempty"`
+}
+
+// AttemptTally is what stays of attempts that are no longer listed.
+type AttemptTally struct {
+	Count int `json:"count"`
+	// Outcomes counts them by how they ended.
+	Outcomes map[Outcome]int `json:"outcomes,omitempty"`
+	// FirstAt is when the first of them started, LastAt the last.
+	FirstAt time.Time `json:"first_at"`
+	LastAt  time.Time `json:"last_at"`
+}
+
+// AttemptCount is how many attempts there were.
+func (p *Partition) AttemptCount() int {
+	if p.Unlisted == nil {
+		return len(p.Attempts)
+	}
+	return len(p.Attempts) + p.Unlisted.Count
+}
+
+// Unlist takes attempts first … end-1 out of the history and counts them.
+func (p *Partition) Unlist(first, end int) {
+	if first >= end {
+		return
+	}
+	tally := AttemptTally{Outcomes: map[Outcome]int{}}
+	if p.Unlisted != nil {
+		tally = *p.Unlisted
+		tally.Outcomes = maps.Clone(tally.Outcomes)
+	}
+	for i := first; i < end; i++ {
+		a := &p.Attempts[i]
+		if tally.Count == 0 || a.StartedAt.Before(tally.FirstAt) {
+			tally.FirstAt = a.StartedAt
+		}
+		if a.StartedAt.After(tally.LastAt) {
+			tally.LastAt = a.StartedAt
+		}
+		tally.Count++
+		tally.Outcomes[a.Outcome]++
+	}
+	p.Attempts = append(p.Attempts[:first:first], p.Attempts[end:]...)
+	p.Unlisted = &tally
 }
 
 // AttemptsKept bounds a partition's history.

@@ -301,7 +301,7 @@ func (p *Partition) wait(pause time.Duration, now time.Time) {
 func (p *Partition) remember(a AttemptRecord) {
 	p.Attempts = append(p.Attempts, a)
 	if len(p.Attempts) > AttemptsKept {
-		p.Attempts = append(p.Attempts[:1:1], p.Attempts[len(p.Attempts)-AttemptsKept+1:]...)
+		p.Unlist(1, len(p.Attempts)-AttemptsKept+1)
 	}
 }
 

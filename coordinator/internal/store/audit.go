@@ -30,7 +30,7 @@ func AuditOf(r *job.Record) wire.Audit {
 	}
 	for i := range r.Partitions {
 		p := &r.Partitions[i]
-		a.AttemptCount += len(p.Attempts)
+		a.AttemptCount += p.AttemptCount()
 		for _, attempt := range slices.Backward(p.Attempts) {
 			if attempt.Outcome == job.OutcomeOK {
 				a.Attempts = append(a.Attempts, attempt)

@@ -20,6 +20,7 @@
 // The buckets are never filled by what is only kept: ended jobs, audit records and inputs of failed jobs go before
 // their time when their share is used up ([Config.BytesMax]), and [Store.Room] refuses jobs that could not end.
 //
-// A record is kept below RecordBytesMax: old attempts' messages are cut first. What the bucket lost by another hand
+// A record is kept below RecordBytesMax: old attempts' messages are cut first, then attempts are counted instead of
+// listed. What the bucket lost by another hand
 // than ours is remembered, up to 1024 jobs, so that a client is told so (B37).
 package store

@@ -11,8 +11,11 @@ import (
 // RecordBytesMax bounds an encoded record: below the 1 MiB that the bus carries, with room for headers.
 const RecordBytesMax = 900 << 10
 
-// messageKept is how much of an old attempt's message stays when a record is too long, bytes.
-const messageKept = 160
+// What stays of an attempt's texts when a record is too long, bytes.
+const (
+	messageKept = 160
+	textKept    = 48
+)
 
 // clone copies what transitions of a record change: they replace what pointers point at and never write through them.
 func clone(r *job.Record) *job.Record {
@@ -24,10 +27,11 @@ func clone(r *job.Record) *job.Record {
 	return &c
 }
 
-// encode writes a record. One that is too long loses text of its history first; what is still too long is refused.
+// encode writes a record. One that is too long loses text of its history first, then attempts, which are counted; so
+// any record of a job with at most job.PartitionsMax partitions can be written.
 func encode(r *job.Record) ([]byte, error) {
 	r.Version = job.RecordVersion
-	for _, cut := range []func(*job.Record){func(*job.Record) {}, cutMessages, cutHistory} {
+	for _, cut := range []func(*job.Record){boundFault, cutMessages, cutHistory, cutTexts} {
 		cut(r)
 		data, err := json.Marshal(r)
 		if err != nil {
@@ -40,35 +44,80 @@ func encode(r *job.Record) ([]byte, error) {
 	return nil, fault.New(fault.Exhausted, "encode record of job %s: over the limit of %d bytes", r.ID, RecordBytesMax)
 }
 
+// boundFault bounds why the job ended, which may come from a worker.
+func boundFault(r *job.Record) {
+	if f := r.Fault; f != nil {
+		r.Fault = &fault.Report{
+			Kind: fault.Kind(kept(string(f.Kind), textKept)), Stage: kept(f.Stage, textKept),
+			Message: kept(f.Message, fault.MessageBytesMax), Hint: kept(f.Hint, fault.HintBytesMax),
+		}
+	}
+}
+
 // cutMessages shortens what attempts said, the last one of each partition excepted, and drops their measurements.
 func cutMessages(r *job.Record) {
 	for i := range r.Partitions {
 		attempts := r.Partitions[i].Attempts
 		for k := range max(len(attempts)-1, 0) {
-			a := &attempts[k]
-			a.Seconds = nil
-			if a.Fault != nil && len(a.Fault.Message) > messageKept {
-				short := *a.Fault
-				short.Message = short.Message[:messageKept] + " …"
-				a.Fault = &short
-			}
+			attempts[k].Seconds = nil
+			cutMessage(&attempts[k])
 		}
 	}
 }
 
-// cutHistory keeps the last attempt of each partition only, and cuts its message.
+func cutMessage(a *job.AttemptRecord) {
+	if a.Fault != nil {
+		a.Fault = &fault.Report{
+			Kind: fault.Kind(kept(string(a.Fault.Kind), textKept)), Stage: kept(a.Fault.Stage, textKept),
+			Message: kept(a.Fault.Message, messageKept), Hint: kept(a.Fault.Hint, messageKept),
+		}
+	}
+}
+
+// cutHistory keeps the last attempt of each partition only, and cuts its message. The others are counted.
 func cutHistory(r *job.Record) {
 	for i := range r.Partitions {
 		p := &r.Partitions[i]
-		if len(p.Attempts) > 1 {
-			p.Attempts = p.Attempts[len(p.Attempts)-1:]
-		}
-		if last := p.Last(); last != nil && last.Fault != nil && len(last.Fault.Message) > messageKept {
-			short := *last.Fault
-			short.Message = short.Message[:messageKept] + " …"
-			last.Fault = &short
+		p.Unlist(0, len(p.Attempts)-1)
+		if last := p.Last(); last != nil {
+			cutMessage(last)
 		}
 	}
+}
+
+// cutTexts bounds everything else that workers said of the last attempts.
+func cutTexts(r *job.Record) {
+	for i := range r.Partitions {
+		last := r.Partitions[i].Last()
+		if last == nil {
+			continue
+		}
+		last.Seconds = nil
+		for _, text := range []*string{
+			&last.Handoff, &last.HandoffReason, &last.Build, &last.DeviceUUID, &last.TraceID,
+		} {
+			*text = kept(*text, textKept)
+		}
+	}
+}
+
+// kept is the beginning of a text that takes at most so many bytes in JSON, and a mark where it was cut.
+func kept(text string, bytesMax int) string {
+	bytes := 0
+	for i, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			bytes += 2
+		case c < ' ' || c > '~' || c == '<' || c == '>' || c == '&':
+			bytes += 6
+		default:
+			bytes++
+		}
+		if bytes > bytesMax {
+			return text[:i] + " …"
+		}
+	}
+	return text
 }
 
 // decode reads a record and checks what the rest of the program relies on.
