@@ -4,6 +4,7 @@ package workergpu_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
@@ -53,6 +54,9 @@ func TestSegmentLiesWhereItIsBooked(t *testing.T) {
 		r.wantProof(result, a, uint64(seed))
 		if result.Handoff != c.want {
 			t.Errorf("booked in %s, lies on %s", c.pool, result.Handoff)
+		}
+		if told := strings.Contains(result.HandoffReason, "booked on disk"); told != (c.want == wire.HandoffDisk) { // B90
+			t.Errorf("lies on %s because of %q", result.Handoff, result.HandoffReason)
 		}
 	}
 	r.clean()
