@@ -58,6 +58,8 @@ type Beat struct {
 	Running     []Running      `json:"running,omitempty"`
 	Devices     []DeviceState  `json:"devices,omitempty"`
 	Synth       []SynthCircuit `json:"synth,omitempty"`
+	// AssetsURL is where other nodes fetch parameter files from this process, "" where it gives none.
+	AssetsURL string `json:"assets_url,omitempty"`
 	// Host is sent by the process that holds the host's lock.
 	Host *HostReport `json:"host,omitempty"`
 	// Flight are the buffers of the process and its engines; those of the spill folders come with Host. Reports that this
@@ -131,6 +133,11 @@ type DeviceCircuit struct {
 	PendingBytes  bytesize.Bytes `json:"pending_bytes,omitempty"`
 	WorkingBytes  bytesize.Bytes `json:"working_bytes,omitempty"`
 	DeviceBytes   bytesize.Bytes `json:"device_bytes,omitempty"`
+	// FileBytes is the size of the parameter file; Development tells that only a manifest beside it vouches for it.
+	FileBytes   bytesize.Bytes `json:"file_bytes,omitempty"`
+	Development bool           `json:"development,omitempty"`
+	// Loading is how far a load or copy of the parameters is, nil when there is none.
+	Loading *Loading `json:"loading,omitempty"`
 }
 
 // HostReport is what one host has and holds. It is the evidence that frees bytes.
@@ -193,6 +200,9 @@ const (
 	ControlDrain   = "drain"   // take nothing new, finish, report
 	ControlUndrain = "undrain" // take tasks again
 	ControlEvict   = "evict"   // give back an asset
+	ControlPreload = "preload" // book and load the assets of a circuit
+	ControlShare   = "share"   // let another node fetch a parameter file
+	ControlFetch   = "fetch"   // fetch a parameter file from another node
 	ControlReport  = "report"  // beat at once
 	ControlCanary  = "canary"  // have a device prove a known answer; its beats say what came of it
 )
@@ -203,9 +213,12 @@ type Control struct {
 	Kind    string       `json:"kind"`
 	Attempt *job.Attempt `json:"attempt,omitempty"` // of cancel
 	Asset   string       `json:"asset,omitempty"`   // of evict
-	Device  job.Device   `json:"device,omitempty"`  // of canary
-	Canary  string       `json:"canary,omitempty"`  // of canary: the id that beats give back
-	Reason  string       `json:"reason,omitempty"`
+	Circuit string       `json:"circuit,omitempty"` // of preload
+	// Transfer is of share and fetch.
+	Transfer *Transfer  `json:"transfer,omitempty"`
+	Device   job.Device `json:"device,omitempty"` // of canary
+	Canary   string     `json:"canary,omitempty"` // of canary: the id that beats give back
+	Reason   string     `json:"reason,omitempty"`
 }
 
 // Check implements Body.
@@ -226,6 +239,15 @@ func (c *Control) Check() error {
 		if _, err := job.ParseDevice(string(c.Device)); err != nil || c.Canary == "" || len(c.Canary) > CanaryIDBytesMax {
 			return fault.New(fault.Invalid, "control of node %s: canary without a device or an id", c.Node)
 		}
+	case ControlPreload:
+		if c.Circuit == "" || len(c.Circuit) > circuitBytesMax {
+			return fault.New(fault.Invalid, "control of node %s: preload without a circuit", c.Node)
+		}
+	case ControlShare, ControlFetch:
+		if c.Transfer == nil {
+			return fault.New(fault.Invalid, "control of node %s: %s without a transfer", c.Node, c.Kind)
+		}
+		return c.Transfer.check(c.Kind == ControlFetch)
 	case ControlDrain, ControlUndrain, ControlReport:
 	default:
 		return fault.New(fault.Invalid, "control of node %s has kind %q", c.Node, c.Kind)
