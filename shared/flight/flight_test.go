@@ -163,8 +163,8 @@ func TestLagIsFromReleaseToGone(t *testing.T) {
 		if diff := cmp.Diff(want, report.Class(ledger.ClassScratch).Lag); diff != "" {
 			t.Error(diff)
 		}
-		if len(flight.LagBounds())+1 != len(want) {
-			t.Errorf("%d bounds", len(flight.LagBounds()))
+		if bounds := flight.LagBounds(); len(bounds)+1 != len(want) {
+			t.Errorf("%d bounds", len(bounds))
 		}
 	})
 }
@@ -454,7 +454,10 @@ func TestPictureIsWellFormedAndNamesWhatItShows(t *testing.T) {
 	points := []flight.Point{
 		{At: at, Process: "n1 <synth>", Class: ledger.ClassAssignment, Stage: flight.Allocated, Pieces: 1, Bytes: 1 << 20},
 		{At: at.Add(time.Second), Process: "n1 <synth>", Class: ledger.ClassAssignment, Stage: flight.Allocated},
-		{At: at.Add(time.Second), Process: "n1 <synth>", Class: ledger.ClassAssignment, Stage: flight.Sealed, Pieces: 1, Bytes: 1 << 20},
+		{
+			At: at.Add(time.Second), Process: "n1 <synth>", Class: ledger.ClassAssignment, Stage: flight.Sealed, Pieces: 1,
+			Bytes: 1 << 20,
+		},
 		{At: at, Process: "gpu", Class: ledger.ClassSRS, Stage: flight.Mapped, Pieces: 1, Bytes: 3 << 20},
 	}
 	var out strings.Builder
@@ -465,7 +468,9 @@ func TestPictureIsWellFormedAndNamesWhatItShows(t *testing.T) {
 	if err := xml.Unmarshal([]byte(out.String()), &anything); err != nil {
 		t.Errorf("not well formed: %v", err)
 	}
-	for _, want := range []string{"n1 &lt;synth&gt;", "gpu", "assignment", "srs", "1 MiB", "3 MiB", "a &amp; b", "for 1s"} {
+	for _, want := range []string{
+		"n1 &lt;synth&gt;", "gpu", "assignment", "srs", "1 MiB", "3 MiB", "a &amp; b", "for 1s",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the picture", want)
 		}

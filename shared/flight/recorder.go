@@ -191,8 +191,8 @@ func (r *Recorder) wrong(b *Buffer, text string) {
 	}
 }
 
-// Collect runs the garbage collector if memory of the Go heap was released a while ago and is still there, once for each
-// piece. Who calls it every few seconds sees idle processes give memory back.
+// Collect runs the garbage collector if memory of the Go heap was released a while ago and is still there, once for
+// each piece. Who calls it every few seconds sees idle processes give memory back.
 func (r *Recorder) Collect() {
 	if r == nil {
 		return

@@ -12,9 +12,11 @@ import (
 
 // FuzzReadPoints reads anything without a panic; what is accepted is written, read and drawn the same.
 func FuzzReadPoints(f *testing.F) {
-	f.Add([]byte(`{"at":"2026-01-02T03:04:05Z","process":"synth","class":"srs","stage":"mapped","pieces":1,"bytes":"5B"}` + "\n"))
+	f.Add([]byte(
+		`{"at":"2026-01-02T03:04:05Z","process":"synth","class":"srs","stage":"mapped","pieces":1,"bytes":"5B"}` + "\n"))
 	f.Add([]byte("\n\n{}"))
-	f.Add([]byte(`{"at":"2026-01-02T03:04:05.5+01:00","process":"p","class":"evals","stage":"gone","pieces":-1,"bytes":"9e99"}`))
+	f.Add([]byte(
+		`{"at":"2026-01-02T03:04:05.5+01:00","process":"p","class":"evals","stage":"gone","pieces":-1,"bytes":"9e99"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		points, err := flight.ReadPoints(bytes.NewReader(data))
 		if err != nil {

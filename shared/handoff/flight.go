@@ -23,8 +23,8 @@ func (k Kind) backing() flight.Backing {
 // filesProcess is the name under which the folders' files are reported.
 const filesProcess = "spill folder"
 
-// Flight reports the files of the spill folders, whichever process has them mapped, if any: segments as handed over, and
-// the pool as scratch, an asset.
+// Flight reports the files of the spill folders, whichever process has them mapped, if any: segments as handed over,
+// and the pool as scratch, an asset.
 func (s *Spill) Flight() (flight.Report, error) {
 	r := flight.Report{Process: filesProcess}
 	segments := flight.ClassReport{Class: ledger.ClassAssignment}

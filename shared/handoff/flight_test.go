@@ -29,16 +29,18 @@ func stages(r *flight.Recorder) map[flight.Stage]int64 {
 	return out
 }
 
+func newRecorder(t *testing.T, process string) *flight.Recorder {
+	t.Helper()
+	r, err := flight.New(flight.Config{Process: process, Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // Every mapping of a segment is counted from its beginning to its end, in the process that has it.
 func TestSegmentsAreCountedAtEachStage(t *testing.T) {
 	t.Parallel()
-	newRecorder := func(process string) *flight.Recorder {
-		r, err := flight.New(flight.Config{Process: process, Strict: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
 	path, a := memoryFolder(t), attempt(1, 2, 3)
 	open := func(r *flight.Recorder) *handoff.Spill {
 		config := handoff.NewConfig(path)
@@ -50,7 +52,7 @@ func TestSegmentsAreCountedAtEachStage(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	synth, gpu, engine := newRecorder("synth"), newRecorder("gpu"), newRecorder("engine")
+	synth, gpu, engine := newRecorder(t, "synth"), newRecorder(t, "gpu"), newRecorder(t, "engine")
 	writing, reading := open(synth), open(gpu)
 	step := func(what string, r *flight.Recorder, want map[flight.Stage]int64) {
 		t.Helper()
@@ -107,10 +109,7 @@ func TestSegmentsAreCountedAtEachStage(t *testing.T) {
 // What fails or is given up is not counted any more.
 func TestSegmentsThatFailAreNotCounted(t *testing.T) {
 	t.Parallel()
-	r, err := flight.New(flight.Config{Process: "p", Strict: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRecorder(t, "p")
 	config := handoff.NewConfig(memoryFolder(t))
 	config.Flight, config.SealWait = r, time.Millisecond
 	s, err := handoff.New(config)

@@ -69,7 +69,8 @@ func Parse(folder string, texts []string) (*Points, error) {
 	for _, text := range texts {
 		parts := entryForm.FindStringSubmatch(text)
 		if parts == nil {
-			return nil, fault.New(fault.Invalid, "test hook %q is not kill@point#n, pause@point#n, mark@point#n or leak@point#n", text)
+			return nil, fault.New(fault.Invalid,
+				"test hook %q is not kill@point#n, pause@point#n, mark@point#n or leak@point#n", text)
 		}
 		e := entry{action: parts[1], point: parts[2], nth: 1}
 		if parts[3] != "" {

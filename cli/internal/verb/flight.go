@@ -242,8 +242,8 @@ func printFlight(w io.Writer, n *wire.FlightNode) {
 		r := &n.Reports[i]
 		for k := range r.Classes {
 			c := &r.Classes[k]
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%d x %s\t%d\t%s\n", oneLine(r.Process), c.Class, liveText(c), c.HighPieces, c.HighBytes,
-				c.GonePieces, lagText(c.Lag))
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%d x %s\t%d\t%s\n", oneLine(r.Process), c.Class, liveText(c), c.HighPieces,
+				c.HighBytes, c.GonePieces, lagText(c.Lag))
 		}
 		if r.RSSBytes > 0 {
 			fmt.Fprintf(w, "  %s\tother\t%s of %s resident\t\t\t\n", oneLine(r.Process), r.BeyondBytes, r.RSSBytes)

@@ -19,7 +19,9 @@ import (
 func TestFlightNamesALeakOfEachClass(t *testing.T) {
 	t.Parallel()
 	for _, class := range ledger.Classes() {
-		piece := flight.Piece{Label: "whose\nit is", Stage: flight.Released, Bytes: 3 << 20, AgeMS: 65_000, ReleasedMS: 60_000}
+		piece := flight.Piece{
+			Label: "whose\nit is", Stage: flight.Released, Bytes: 3 << 20, AgeMS: 65_000, ReleasedMS: 60_000,
+		}
 		reply := &wire.FlightReply{Nodes: []wire.FlightNode{{Node: "n1", Reports: []flight.Report{{
 			Process: "gpu", RSSBytes: 9 << 20, BeyondBytes: 5 << 20, Pending: 1, Classes: []flight.ClassReport{{
 				Class: class, Live: []flight.StageCount{{Stage: flight.Released, Pieces: 1, Bytes: 3 << 20}}, Pieces: 1,
@@ -60,7 +62,7 @@ func TestFlightNamesALeakOfEachClass(t *testing.T) {
 // Processes of all nodes are told apart, and one that is not there any more has nothing.
 func TestFlightRecordsEveryProcess(t *testing.T) {
 	t.Parallel()
-	report := func(process string, bytes int64) flight.Report {
+	report := func(process string) flight.Report {
 		return flight.Report{Process: process, Classes: []flight.ClassReport{{
 			Class: ledger.ClassInput, Live: []flight.StageCount{{Stage: flight.Sealed, Pieces: 1, Bytes: 7}},
 		}}}
@@ -68,11 +70,11 @@ func TestFlightRecordsEveryProcess(t *testing.T) {
 	l := newLines()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l.follow(at, &wire.FlightReply{Nodes: []wire.FlightNode{
-		{Node: "n1", Reports: []flight.Report{report("synth", 1), report("synth", 2), {}}},
-		{Node: "n2", Reports: []flight.Report{report("synth", 3)}},
+		{Node: "n1", Reports: []flight.Report{report("synth"), report("synth"), {}}},
+		{Node: "n2", Reports: []flight.Report{report("synth")}},
 	}})
 	l.follow(at.Add(time.Second), &wire.FlightReply{Nodes: []wire.FlightNode{
-		{Node: "n1", Reports: []flight.Report{report("synth", 1)}}, {Node: "n2", Reports: []flight.Report{report("synth", 3)}},
+		{Node: "n1", Reports: []flight.Report{report("synth")}}, {Node: "n2", Reports: []flight.Report{report("synth")}},
 	}})
 	var got []string
 	for _, p := range l.points() {

@@ -56,7 +56,7 @@ type MemoryConfig struct {
 // TestConfig orders faults.
 type TestConfig struct {
 	Folder string   `doc:"Folder for marks of test hooks."`
-	Hooks  []string `doc:"Test hooks: kill@point#n, pause@point#n, mark@point#n."`
+	Hooks  []string `doc:"Test hooks: kill@point#n, pause@point#n, mark@point#n, leak@point#n."`
 	// Markers has synthesis carry out the faults that tasks ask for: kill, error, invalid (F17).
 	Markers bool `doc:"Carry out the faults that tasks ask for by their marker."`
 }

@@ -44,14 +44,15 @@ func newBench(t *testing.T, generated bool) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Set = residency.New(residency.Config{Params: b.folder, Flight: b.flight, Find: func(id string) (circuit.Circuit, error) {
+	find := func(id string) (circuit.Circuit, error) {
 		b.loads.Add(1)
 		<-b.gate
 		if id != b.circuit.ID() {
 			return nil, errors.New("no such circuit")
 		}
 		return b.circuit, nil
-	}})
+	}
+	b.Set = residency.New(residency.Config{Params: b.folder, Flight: b.flight, Find: find})
 	return b
 }
 
