@@ -95,17 +95,62 @@ func TestLongDrillOnProcesses(t *testing.T) {
 		4*time.Second)
 	m.add("everything", fmt.Sprintf("%s; %s; rm -rf %s/* %s/*", m.kill("nats"), m.kill("redis"), r.nats.dir, r.redis.dir),
 		m.again("nats")+"; "+m.again("redis"), time.Second)
+	result := m.drill(binary, "worker", "pause", "leader", "broker", "store", "wipe", "spill", "everything")
+	for _, v := range result.Verdicts {
+		if !v.Tried || len(v.Wrong) > 0 {
+			t.Errorf("%s: %q %q", v.Fault, v.Reason, v.Wrong)
+		}
+	}
+	if !result.Passed || len(result.Verdicts) != 8 {
+		t.Errorf("passed %t, %d verdicts", result.Passed, len(result.Verdicts))
+	}
+}
+
+// A buffer that stays is named, and the rack has not stood the drill.
+func TestLongDrillNamesALeak(t *testing.T) {
+	r := newRack(t)
+	binary := filepath.Join(t.TempDir(), "proofrack")
+	r.check(buildProgram(binary, "cli", "toy"))
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth(r.hooked("leak@flight.input")...)
+	n.startGPU(simulated(2*time.Second, 200*time.Millisecond)...)
+	r.ready()
+	m := &means{r: r, folder: t.TempDir()}
+	m.add("wipe", "true", "", 0)
+	result := m.drill(binary, "wipe")
+	if result.Passed || len(result.Verdicts) != 1 || len(result.Verdicts[0].Wrong) != 1 ||
+		!strings.Contains(result.Verdicts[0].Wrong[0], "leaks input") {
+		t.Errorf("%+v", result)
+	}
+}
+
+// drilled is what `proofrack drill --json` prints.
+type drilled struct {
+	Passed   bool
+	Verdicts []struct {
+		Fault           string
+		Tried           bool
+		Reason          string
+		Wrong, Evidence []string
+		Seconds         float64
+	}
+}
+
+// drill runs `proofrack drill` for some faults, and starts meanwhile what it asks for.
+func (m *means) drill(binary string, faults ...string) *drilled {
+	r := m.r
+	r.t.Helper()
 	file := filepath.Join(m.folder, "means.toml")
 	r.check(os.WriteFile(file, []byte(m.text.String()), 0o600))
-
 	input := request("", 1, 1, 2)
 	c1, err := io.ReadAll(input.Input)
 	r.check(err)
 	source := filepath.Join(m.folder, "input")
 	r.check(os.WriteFile(source, c1, 0o600))
-	cmd := exec.Command(binary, "drill", "worker", "pause", "leader", "broker", "store", "wipe", "spill", "everything",
-		"--server", r.nats.url(), "--means", file, "--c1", source, "--kind", input.Kind, "--miner", "1000",
-		"--sector-number", "1", "--within", "2m", "--lose-everything", "--yes", "--json")
+	cmd := exec.Command(binary, append(append([]string{"drill"}, faults...), "--server", r.nats.url(), "--means", file,
+		"--c1", source, "--kind", input.Kind, "--miner", "1000", "--sector-number", "1", "--within", "2m",
+		"--lose-everything", "--yes", "--json")...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	r.check(cmd.Start())
@@ -119,26 +164,15 @@ func TestLongDrillOnProcesses(t *testing.T) {
 			m.serve()
 		}
 	}
-	var result struct {
-		Passed   bool
-		Verdicts []struct {
-			Fault           string
-			Tried           bool
-			Reason          string
-			Wrong, Evidence []string
-			Seconds         float64
-		}
-	}
+	var result drilled
 	if jsonErr := json.Unmarshal(out.Bytes(), &result); jsonErr != nil {
-		t.Fatalf("%v: %v\n%s", err, jsonErr, &out)
+		r.t.Fatalf("%v: %v\n%s", err, jsonErr, &out)
+	}
+	if (err == nil) != result.Passed {
+		r.t.Errorf("passed is %t, and the program ended with %v", result.Passed, err)
 	}
 	for _, v := range result.Verdicts {
-		t.Logf("%s, %.1f s: %q", v.Fault, v.Seconds, v.Evidence)
-		if !v.Tried || len(v.Wrong) > 0 {
-			t.Errorf("%s: %q %q", v.Fault, v.Reason, v.Wrong)
-		}
+		r.t.Logf("%s, %.1f s: %q", v.Fault, v.Seconds, v.Evidence)
 	}
-	if err != nil || !result.Passed || len(result.Verdicts) != 8 {
-		t.Errorf("%v, passed %t, %d verdicts", err, result.Passed, len(result.Verdicts))
-	}
+	return &result
 }

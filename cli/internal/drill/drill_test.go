@@ -35,6 +35,7 @@ type fakeRack struct {
 	books  func(*wire.LedgerNode) // and of a book
 	nodes  func(*wire.NodesReply)
 	letter bool
+	leaks  []string
 }
 
 func newFakeRack() *fakeRack {
@@ -127,6 +128,12 @@ func (f *fakeRack) Letters(context.Context) ([]wire.DeadLetter, error) {
 	return all, f.answers()
 }
 
+func (f *fakeRack) Leaks(context.Context) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leaks, f.answers()
+}
+
 func (f *fakeRack) change(do func()) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		f.mu.Lock()
@@ -209,6 +216,8 @@ func TestDrillFindsWhatDoesNotHold(t *testing.T) {
 		"a device is in quarantine": {fault: drill.Worker, do: func(f *fakeRack) {
 			f.nodes = func(r *wire.NodesReply) { r.Nodes[0].Devices = []wire.DeviceView{{Device: "d", Quarantined: true}} }
 		}, want: "device d of node n1 is in quarantine"},
+		"a buffer stays": {fault: drill.Worker, do: func(f *fakeRack) { f.leaks = []string{"synth leaks evals"} },
+			want: "synth leaks evals"},
 		"a dead letter": {fault: drill.Worker, do: func(f *fakeRack) { f.letter = true }, want: "left a dead letter"},
 		"half a proof":  {fault: drill.Worker, do: func(f *fakeRack) { f.proof = f.proof[1:] }, want: "it has 191 bytes, not 192"},
 		"a wrong proof": {

@@ -307,10 +307,11 @@ func (t *trial) judgeQuiet(ctx context.Context) {
 	t.verdict.say("nothing of them was booked and every node was ready %s later", time.Since(began).Round(100*time.Millisecond))
 	rack, err := t.connect(ctx)
 	if err != nil {
-		t.verdict.blame("look for dead letters: %s", err)
+		t.verdict.blame("look for buffers and dead letters: %s", err)
 		return
 	}
 	defer rack.Close()
+	t.judgeBuffers(ctx, rack)
 	letters, err := rack.Letters(ctx)
 	if err != nil {
 		t.verdict.blame("look for dead letters: %s", err)
@@ -318,6 +319,28 @@ func (t *trial) judgeQuiet(ctx context.Context) {
 	for i := range letters {
 		if slices.Contains(t.all, letters[i].Job) {
 			t.verdict.blame("job %s left a dead letter", letters[i].Job)
+		}
+	}
+}
+
+// judgeBuffers waits until no large buffer is left that should be gone.
+func (t *trial) judgeBuffers(ctx context.Context, rack Rack) {
+	for {
+		leaks, err := rack.Leaks(ctx)
+		if err == nil && len(leaks) == 0 {
+			t.verdict.say("no large buffer was left over")
+			return
+		}
+		select {
+		case <-ctx.Done():
+			if err != nil {
+				t.verdict.blame("look for buffers: %s", err)
+			}
+			for _, leak := range leaks {
+				t.verdict.blame("%s", leak)
+			}
+			return
+		case <-time.After(t.config.Every):
 		}
 	}
 }

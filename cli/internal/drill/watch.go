@@ -23,6 +23,8 @@ type Rack interface {
 	Nodes(ctx context.Context) (*wire.NodesReply, error)
 	Books(ctx context.Context) ([]wire.LedgerNode, error)
 	Letters(ctx context.Context) ([]wire.DeadLetter, error)
+	// Leaks names large buffers that should be gone, and buffers that were counted wrongly.
+	Leaks(ctx context.Context) ([]string, error)
 	Close()
 }
 

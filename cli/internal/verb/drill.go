@@ -343,3 +343,12 @@ func (d *drilled) Letters(ctx context.Context) ([]wire.DeadLetter, error) {
 	err := d.operator.admin(ctx, wire.AdminDLQ, &wire.DLQRequest{}, &reply)
 	return reply.Letters, err
 }
+
+// Leaks implements drill.Rack.
+func (d *drilled) Leaks(ctx context.Context) ([]string, error) {
+	var reply wire.FlightReply
+	if err := d.operator.admin(ctx, wire.AdminFlight, &wire.FlightRequest{}, &reply); err != nil {
+		return nil, err
+	}
+	return leaksOf(&reply), nil
+}

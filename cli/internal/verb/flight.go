@@ -125,21 +125,28 @@ func (a *app) flight(c *cobra.Command, args []string, r *rack, flags *flightFlag
 
 // checkFlight fails for leaks and defects.
 func checkFlight(reply *wire.FlightReply) error {
+	if wrong := leaksOf(reply); len(wrong) > 0 {
+		return fail(notReady, "restart that process: its memory is free then", "%s", wrong[0])
+	}
+	return nil
+}
+
+// leaksOf names buffers that should be gone, and processes that counted some wrongly.
+func leaksOf(reply *wire.FlightReply) (wrong []string) {
 	for i := range reply.Nodes {
 		n := &reply.Nodes[i]
-		if len(n.Leaks) > 0 {
-			l := &n.Leaks[0]
-			return fail(notReady, "restart that process: its memory is free then", "node %s: %s leaks %s %q (%s): %s", n.Node,
-				oneLine(l.Process), l.Class, l.Label, l.Bytes, l.Why)
+		for _, l := range n.Leaks {
+			wrong = append(wrong, fmt.Sprintf("node %s: %s leaks %s %q (%s): %s", n.Node, oneLine(l.Process), l.Class, l.Label,
+				l.Bytes, l.Why))
 		}
 		for k := range n.Reports {
 			if r := &n.Reports[k]; r.Defects > 0 {
-				return fail(notReady, "", "node %s: %s counted %d buffers wrongly, the last: %s", n.Node, oneLine(r.Process),
-					r.Defects, oneLine(r.Defect))
+				wrong = append(wrong, fmt.Sprintf("node %s: %s counted %d buffers wrongly, the last: %s", n.Node,
+					oneLine(r.Process), r.Defects, oneLine(r.Defect)))
 			}
 		}
 	}
-	return nil
+	return wrong
 }
 
 // writeFlight writes what was recorded.
