@@ -32,6 +32,7 @@ func (l *Leading) Service() bus.Service {
 			endpoint("ledger", wire.AdminSubject(wire.AdminLedger), l.ledger),
 			endpoint("intake", wire.AdminSubject(wire.AdminIntake), l.intake),
 			endpoint("dlq", wire.AdminSubject(wire.AdminDLQ), l.dlq),
+			endpoint("assets", wire.AdminSubject(wire.AdminAssets), l.assets),
 			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
 			endpoint("flight", wire.AdminSubject(wire.AdminFlight), l.flight),
 		},
@@ -80,6 +81,10 @@ func (l *Leading) nodes(ctx context.Context, _ string, _ *wire.Empty) (*wire.Nod
 
 func (l *Leading) drain(ctx context.Context, _ string, q *wire.DrainRequest) (*wire.DrainReply, error) {
 	return l.Leader.Drain(ctx, q)
+}
+
+func (l *Leading) assets(ctx context.Context, _ string, q *wire.AssetsRequest) (*wire.AssetsReply, error) {
+	return l.Leader.Assets(ctx, q)
 }
 
 func (l *Leading) ledger(ctx context.Context, _ string, _ *wire.Empty) (*wire.LedgerReply, error) {
