@@ -3,15 +3,13 @@
 package e2e_test
 
 import (
-	"context"
-	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -30,8 +28,13 @@ type drill struct {
 func newDrill(t *testing.T) *drill {
 	t.Helper()
 	t.Parallel()
-	d := &drill{rack: newRack(t), scale: drillScale(t)}
-	return d
+	return newDrillAlone(t)
+}
+
+// newDrillAlone is a drill beside which no other one runs.
+func newDrillAlone(t *testing.T) *drill {
+	t.Helper()
+	return &drill{rack: newRack(t), scale: drillScale(t)}
 }
 
 func drillScale(t *testing.T) float64 {
@@ -62,14 +65,15 @@ func (d *drill) lease() time.Duration {
 }
 
 // coordinator starts one.
-func (d *drill) coordinator() *process {
+func (d *drill) coordinator(settings ...string) *process {
 	d.t.Helper()
 	if d.scale > 1 {
-		return d.startCoordinator()
+		return d.startCoordinator(settings...)
 	}
-	return d.startCoordinator("times.heartbeat=5s", "times.lease=15s", "times.leader_lease=2s", "times.tick=1s",
+	return d.startCoordinator(append([]string{"times.heartbeat=5s", "times.lease=15s", "times.leader_lease=2s", "times.tick=1s",
 		"times.sweep=30s", "times.result_wait=10s", "times.call=5s", "schedule.ageing=60s", "attempts.hand_back_pause=1s",
-		"nats.reconnect_wait=100ms", "nats.reconnect_max=5s", "nats.ping_interval=10s", "nats.guard_interval=30s")
+		"nats.reconnect_wait=100ms", "nats.reconnect_max=5s", "nats.ping_interval=10s", "nats.guard_interval=30s"},
+		settings...)...)
 }
 
 // timers are the shipped ones of workers, in a full drill.
@@ -140,87 +144,6 @@ func TestDrillB31CoordinatorIsAloneForAMinute(t *testing.T) {
 	d.done(2 * time.Minute)
 }
 
-// B33: fifty workers register and are gone within the second, for three minutes, while ten jobs run.
-func TestDrillB33FiftyWorkersComeAndGo(t *testing.T) {
-	d := newDrill(t)
-	d.coordinator()
-	d.node("n1")
-	d.ready()
-	for i := range uint64(10) {
-		d.submit(10*i, 10*i+1)
-	}
-	missed := map[string]int{}
-	for end, round := time.Now().Add(d.of(3*time.Minute)), 0; time.Now().Before(end); round++ {
-		for i := range 50 {
-			d.flap(job.Node(fmt.Sprintf("flap-%d", i)), round)
-		}
-		d.askEverything(missed)
-		time.Sleep(time.Second)
-	}
-	untilWithin(t, d.lease()+patience, "the dead have left the list", func() bool {
-		v := d.view()
-		return v != nil && len(v.Nodes) == 1
-	})
-	d.done(2 * time.Minute)
-}
-
-// flap is a worker that says once that it is there.
-func (d *drill) flap(name job.Node, round int) {
-	d.t.Helper()
-	data, err := wire.Encode(&wire.Beat{
-		Node: name, Boot: "boot", Instance: fmt.Sprintf("%s-%d", name, round), Role: wire.RoleSynth, Seq: 1, Build: "drill",
-		WireMin: wire.VersionMin, WireMax: wire.Version, State: wire.StateReady, Slots: 1,
-	})
-	d.check(err)
-	d.check(d.bus.Send(d.t.Context(), bus.Message{Subject: wire.BeatSubject(name), Data: data}))
-}
-
-// askEverything asks all that only reads, each with a limit of two seconds. On a crowded machine the lead may pass on
-// in between; who asks again is answered.
-func (d *drill) askEverything(missed map[string]int) {
-	d.t.Helper()
-	for name, ask := range map[string]func(context.Context) error{
-		"nodes":  func(ctx context.Context) error { return d.askAdmin(ctx, wire.AdminNodes, &wire.NodesReply{}) },
-		"ledger": func(ctx context.Context) error { return d.askAdmin(ctx, wire.AdminLedger, &wire.LedgerReply{}) },
-		"jobs": func(ctx context.Context) error {
-			_, err := d.client.Jobs(ctx, wire.JobsRequest{})
-			return err
-		},
-		"status": func(ctx context.Context) error {
-			_, err := d.client.Status(ctx, d.jobs[0].id)
-			return err
-		},
-		"why": func(ctx context.Context) error {
-			_, err := d.client.Why(ctx, d.jobs[0].id)
-			return err
-		},
-	} {
-		ctx, cancel := context.WithTimeout(d.t.Context(), 2*time.Second)
-		err := ask(ctx)
-		cancel()
-		if err == nil {
-			missed[name] = 0
-			continue
-		}
-		d.t.Logf("%s: %v", name, err)
-		if missed[name]++; missed[name] > 1 {
-			d.t.Errorf("%s was not answered twice in a row: %v", name, err)
-		}
-	}
-}
-
-func (d *drill) askAdmin(ctx context.Context, verb string, reply wire.Body) error {
-	ask, err := wire.Encode(&wire.Empty{})
-	if err != nil {
-		return err
-	}
-	m, err := d.bus.Request(ctx, bus.Message{Subject: wire.AdminSubject(verb), Data: ask})
-	if err != nil {
-		return err
-	}
-	return wire.Decode(m.Data, reply)
-}
-
 // B34: the worker that has the job is frozen for twice the lease, and goes on when another has proved it.
 func TestDrillB34WorkerIsFrozenForTwiceTheLease(t *testing.T) {
 	d, j := pausedDrill(t)
@@ -261,12 +184,14 @@ func TestDrillB62NATSIsAwayForFiveMinutes(t *testing.T) {
 	d.wantOneAttempt(j)
 }
 
-// B65: fifty jobs are queued while workers start and stop thirty times in five minutes.
+// B65: fifty jobs are queued while workers start and stop thirty times in five minutes. The queues' consumers are the
+// same before and after: one for each worker, and nobody who leaves deletes one.
 func TestDrillB65WorkersStartAndStop(t *testing.T) {
 	d := newDrill(t)
 	d.coordinator()
 	n := d.node("n1")
 	d.ready()
+	before := d.consumers()
 	for i := range uint64(50) {
 		d.submit(i)
 	}
@@ -281,31 +206,43 @@ func TestDrillB65WorkersStartAndStop(t *testing.T) {
 			old.kill()
 		} else {
 			old.signal(syscall.SIGTERM)
-			select {
-			case <-old.done:
-			case <-time.After(patience):
-				t.Fatalf("%s does not stop", old.name)
-			}
+			old.ends()
 		}
 		anew()
 		time.Sleep(time.Until(begun.Add(d.of(5*time.Minute) / turns)))
 	}
 	d.done(10 * time.Minute)
+	if after := d.consumers(); !maps.Equal(before, after) || len(before) < 3 {
+		t.Errorf("consumers before %v, after %v", before, after)
+	}
 }
 
-// B79: Redis is frozen for three minutes with jobs at work; a worker that is asked to stop meanwhile does.
+// consumers are the consumers of all work queues with the moments at which they were made.
+func (r *rack) consumers() map[string]time.Time {
+	r.t.Helper()
+	all := map[string]time.Time{}
+	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
+		for _, info := range r.consumersOf(stream) {
+			if info.Config.Durable == "" {
+				r.t.Errorf("consumer %s of %s is not durable", info.Name, stream)
+			}
+			all[stream+" "+info.Name] = info.Created
+		}
+	}
+	return all
+}
+
+// B79: Redis is frozen for three minutes with jobs at work; a worker and the coordinator that are asked to stop
+// meanwhile do, and others take their place.
 func TestDrillB79RedisIsFrozenForThreeMinutes(t *testing.T) {
 	d, j := pausedDrill(t)
 	d.redis.signal(syscall.SIGSTOP)
 	d.lasts(90 * time.Second)
 	d.letGo("gpu.mid-proof#1")
 	n := d.nodes[0]
-	n.gpu.signal(syscall.SIGTERM)
-	select {
-	case <-n.gpu.done:
-	case <-time.After(patience):
-		t.Fatal("the worker does not stop while Redis is frozen")
-	}
+	n.gpu.stops()
+	d.coordinators[0].stops()
+	d.coordinator()
 	n.startGPU(d.timers()...)
 	d.lasts(90 * time.Second)
 	d.redis.signal(syscall.SIGCONT)

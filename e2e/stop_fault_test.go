@@ -19,16 +19,23 @@ func (p *process) stops() {
 	p.endsWell()
 }
 
-// endsWell waits until a process that was asked to stop has ended well.
+// endsWell waits until a process that was asked to stop, or has nothing left to do, has ended well.
 func (p *process) endsWell() {
+	p.t.Helper()
+	p.ends()
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		p.t.Errorf("%s ended with %s", p.name, p.cmd.ProcessState)
+	}
+}
+
+// ends waits until such a process has ended. One that was asked before it was quite there ends by
+// the signal itself.
+func (p *process) ends() {
 	p.t.Helper()
 	select {
 	case <-p.done:
 	case <-time.After(stopWithin):
 		p.t.Fatalf("%s does not stop", p.name)
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.t.Errorf("%s was asked to stop and ended with code %d", p.name, code)
 	}
 }
 
