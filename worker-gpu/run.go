@@ -162,7 +162,7 @@ func (w *worker) prepare() error {
 	}
 	w.cpus = cpus.Usable
 	if w.config.Prove.Decoded {
-		w.images = residency.NewImages()
+		w.images = residency.NewImages(w.config.Flight)
 	}
 	var circuits []circuit.Circuit
 	for _, c := range catalog.Circuits() {

@@ -1,10 +1,16 @@
 package residency_test
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
 )
 
 // What is resident is counted as assets while it is there, and its eviction until the memory is back.
@@ -52,5 +58,43 @@ func TestWhatDidNotLoadIsNotCounted(t *testing.T) {
 	}
 	if report := b.flight.Report(); report.HighBytes != 0 {
 		t.Errorf("%+v", report)
+	}
+}
+
+// An image counts in the process that keeps it, from its making to its last release; one that failed does not.
+func TestImagesAreCounted(t *testing.T) {
+	t.Parallel()
+	r, err := flight.New(flight.Config{Process: "test", Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, broken := residency.NewImages(r), errors.New("decoding failed")
+	_, _, err = images.Hold(t.Context(), "toy", 4096, func(*os.File) error { return broken })
+	report := r.Report()
+	if srs := report.Class(ledger.ClassSRS); !errors.Is(err, broken) || srs.Pieces != 0 || srs.HighBytes != 4096 {
+		t.Errorf("failed with %v: %+v", err, report)
+	}
+	fill := func(*os.File) error { return nil }
+	_, first, err := images.Hold(t.Context(), "toy", 8192, fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := images.Hold(t.Context(), "toy", 8192, fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first(); err != nil {
+		t.Error(err)
+	}
+	report = r.Report()
+	want := []flight.StageCount{{Stage: flight.Sealed, Pieces: 1, Bytes: 8192}}
+	if diff := cmp.Diff(want, report.Class(ledger.ClassSRS).Live); diff != "" || !report.Idle() {
+		t.Errorf("held: %s", diff)
+	}
+	if err := second(); err != nil {
+		t.Error(err)
+	}
+	if report = r.Report(); report.LiveBytes != 0 {
+		t.Errorf("given back: %+v", report)
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"os"
 	"sync"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
+	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/srs"
 	"github.com/proofrack/proofrack/shared/prover"
 )
@@ -94,6 +97,8 @@ func (s *Set) openImage(ctx context.Context, id string, image *os.File) (Residen
 //	absent ─Hold─► making (others wait) ─► sealed, held by n devices ─last release─► absent
 //	                 └─ error: absent; whoever waits gets the error
 type Images struct {
+	flight *flight.Recorder
+
 	mu   sync.Mutex
 	made map[string]*image
 }
@@ -103,10 +108,11 @@ type image struct {
 	err   error
 	file  *os.File
 	holds int
+	srs   *flight.Buffer
 }
 
-// NewImages has none.
-func NewImages() *Images { return &Images{made: map[string]*image{}} }
+// NewImages has none. The recorder, which may be nil, counts them: this process holds their memory and does not map it.
+func NewImages(r *flight.Recorder) *Images { return &Images{flight: r, made: map[string]*image{}} }
 
 // Hold gives a circuit's image, and makes one of size bytes with fill when there is none. It stays until release is
 // called, once. Errors are fill's, or kind Exhausted when there is no memory; the context's while another makes it.
@@ -122,8 +128,13 @@ func (s *Images) Hold(
 	i.holds++
 	s.mu.Unlock()
 	if !ok {
+		i.srs = s.flight.Allocate(ledger.ClassSRS, bytesize.Bytes(size), flight.Declared, "image of "+id).Keep()
 		i.file, i.err = makeImage(id, size, fill)
-		if i.err != nil {
+		if i.err == nil {
+			i.srs.Seal()
+		} else {
+			i.srs.Release()
+			i.srs.Gone()
 			s.mu.Lock()
 			delete(s.made, id)
 			s.mu.Unlock()
@@ -153,8 +164,10 @@ func (s *Images) release(id string, i *image) error {
 		return nil
 	}
 	delete(s.made, id)
+	i.srs.Release()
 	if err := i.file.Close(); err != nil {
 		return fmt.Errorf("close image of circuit %s: %w", id, err)
 	}
+	i.srs.Gone()
 	return nil
 }

@@ -37,7 +37,7 @@ func TestAnImageServesWithoutTheFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, true)
 	id := b.circuit.ID()
-	images := residency.NewImages()
+	images := residency.NewImages(nil)
 	file, giveBack := b.hold(t, images)
 	if err := os.Remove(residency.ParamsPath(b.folder, b.circuit)); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAnImageServesWithoutTheFile(t *testing.T) {
 func TestASealedImageCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, true)
-	file, giveBack := b.hold(t, residency.NewImages())
+	file, giveBack := b.hold(t, residency.NewImages(nil))
 	if _, err := file.WriteAt([]byte("x"), 5000); !errors.Is(err, unix.EPERM) {
 		t.Errorf("write: %v", err)
 	}
@@ -102,7 +102,7 @@ func TestASealedImageCannotBeChanged(t *testing.T) {
 // However many devices ask, one makes the image; the memory stays until the last of them lets go.
 func TestAnImageIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	images, goOn := residency.NewImages(), make(chan struct{})
+	images, goOn := residency.NewImages(nil), make(chan struct{})
 	var made atomic.Int32
 	var releases [8]func() error
 	var files [8]*os.File
@@ -140,7 +140,7 @@ func TestAnImageIsMadeOnce(t *testing.T) {
 
 func TestAnImageThatFailsGivesItsMemoryBack(t *testing.T) {
 	t.Parallel()
-	images, broken := residency.NewImages(), errors.New("decoding failed")
+	images, broken := residency.NewImages(nil), errors.New("decoding failed")
 	var file *os.File
 	_, _, err := images.Hold(t.Context(), "c", 4096, func(f *os.File) error { file = f; return broken })
 	if !errors.Is(err, broken) {
