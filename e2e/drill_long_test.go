@@ -70,10 +70,11 @@ func (d *drill) coordinator(settings ...string) *process {
 	if d.scale > 1 {
 		return d.startCoordinator(settings...)
 	}
-	return d.startCoordinator(append([]string{"times.heartbeat=5s", "times.lease=15s", "times.leader_lease=2s", "times.tick=1s",
-		"times.sweep=30s", "times.result_wait=10s", "times.call=5s", "schedule.ageing=60s", "attempts.hand_back_pause=1s",
-		"nats.reconnect_wait=100ms", "nats.reconnect_max=5s", "nats.ping_interval=10s", "nats.guard_interval=30s"},
-		settings...)...)
+	return d.startCoordinator(append([]string{
+		"times.heartbeat=5s", "times.lease=15s", "times.leader_lease=2s", "times.tick=1s", "times.sweep=30s",
+		"times.result_wait=10s", "times.call=5s", "schedule.ageing=60s", "attempts.hand_back_pause=1s",
+		"nats.reconnect_wait=100ms", "nats.reconnect_max=5s", "nats.ping_interval=10s", "nats.guard_interval=30s",
+	}, settings...)...)
 }
 
 // timers are the shipped ones of workers, in a full drill.

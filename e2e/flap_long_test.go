@@ -55,8 +55,7 @@ func (r *rack) shows(limit time.Duration, codes []int, args ...string) ([]byte, 
 
 // What commands end with: they are done; what was asked for is not ready.
 const (
-	exitDone = 0
-
+	exitDone     = 0
 	exitNotReady = 9
 )
 
