@@ -40,7 +40,8 @@ type reign struct {
 	// state is what the node's workers say of themselves; silent are roles that beat no more.
 	state, reason string
 	silent        map[string]bool
-	logged        lines // what the leader warns of
+	logged        lines         // what the leader warns of
+	every         time.Duration // between beats, as they say; 0 when they do not
 }
 
 // lines collects a log.
@@ -119,7 +120,7 @@ func (r *reign) beat() {
 		}
 		b := &wire.Beat{
 			Node: "n1", Boot: "boot", Instance: role + "-1", Role: role, Seq: r.seq, State: r.state, Reason: r.reason,
-			WireMin: 1, WireMax: 2,
+			WireMin: 1, WireMax: 2, HeartbeatMS: r.every.Milliseconds(),
 		}
 		if role == wire.RoleSynth {
 			b.Slots = 1

@@ -149,6 +149,9 @@ func (l *Leader) Run(ctx context.Context) error {
 	l.holdUntil, l.sweptAt = now.Add(l.cfg.Lease), now
 	l.reportsBefore = l.parts.Nodes.Reports()
 	l.beginLedger()
+	for _, n := range l.parts.Nodes.Nodes() { // what came before the reign proves nothing
+		l.askReport(n.Node)
+	}
 	ticker := time.NewTicker(l.cfg.Tick)
 	defer ticker.Stop()
 	for {

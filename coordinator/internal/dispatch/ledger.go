@@ -105,8 +105,19 @@ func (l *Leader) bookClosed(node job.Node, err error) {
 	}
 	l.log.Warn().Err(err).Str("c2.node.id", string(node)).Msg("the node has to declare again what it holds")
 	b.declared = false
+	l.askReport(node)
 	if n, ok := l.parts.Nodes.Node(node); ok {
 		l.tellNode(&n, &scheduler.Book{Holdings: b.holdings(), Assets: b.assets})
+	}
+}
+
+// askReport has a node report at once what it holds: nothing is granted there until a report has been declared, and
+// the next one by itself may be a heartbeat away.
+func (l *Leader) askReport(node job.Node) {
+	s := l.node(node)
+	if now := time.Now(); now.Sub(s.askedAt) >= l.cfg.Heartbeat/2 {
+		s.askedAt = now
+		l.sendControl(&wire.Control{Node: node, Kind: wire.ControlReport})
 	}
 }
 
@@ -371,6 +382,9 @@ func (l *Leader) tookBook(name job.Node, b *book, read *ledger.NodeBook) {
 	}
 	if n, ok := l.parts.Nodes.Node(name); ok {
 		l.tellNode(&n, &scheduler.Book{Declared: b.declared, Holdings: b.holdings(), Assets: b.assets})
+		if !b.declared {
+			l.askReport(name)
+		}
 	}
 	if b.again {
 		b.again = false

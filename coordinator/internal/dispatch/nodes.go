@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
@@ -21,6 +22,7 @@ func (l *Leader) seeNode(name job.Node) {
 		return
 	}
 	s.gone = false
+	l.warnSlow(s, &n)
 	l.tellNode(&n, nil)
 	l.remind(s, &n)
 	for a, live := range l.parts.Nodes.LiveOn(name) {
@@ -29,6 +31,20 @@ func (l *Leader) seeNode(name job.Node) {
 	if n.Host != nil && n.Host.Count > max(s.hostCount, l.reportsBefore) {
 		s.hostCount = n.Host.Count
 		l.seeHost(s, &n)
+	}
+}
+
+// warnSlow says, once for each process, that it beats too seldom to be given work.
+func (l *Leader) warnSlow(s *nodeState, n *rack.Node) {
+	for _, p := range n.Processes {
+		if p.Slow == "" || slices.Contains(s.slow, p.Beat.Instance) {
+			continue
+		}
+		l.log.Error().Str("c2.node.id", string(n.Node)).Str("role", p.Beat.Role).Str("reason", p.Slow).
+			Msg("worker is given no work")
+		if s.slow = append(s.slow, p.Beat.Instance); len(s.slow) > rack.ProcessesMax {
+			s.slow = s.slow[1:]
+		}
 	}
 }
 

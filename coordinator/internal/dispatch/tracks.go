@@ -147,8 +147,10 @@ type nodeState struct {
 	boot      string
 	// gone tells that the scheduler was told so.
 	gone bool
-	// remindedAt is when it was last told again that its drain has ended.
-	remindedAt time.Time
+	// remindedAt is when it was last told again that its drain has ended, askedAt when it was last asked for a report.
+	remindedAt, askedAt time.Time
+	// slow are processes of which was said that they beat too seldom.
+	slow []string
 }
 
 func (l *Leader) node(name job.Node) *nodeState {

@@ -44,6 +44,32 @@ func (c *Config) Validate() error {
 type Process struct {
 	Beat            wire.Beat
 	FirstAt, SeenAt time.Time
+	// Slow says that it beats too seldom to be told from a dead one, "" when not. It is given no work: Beat says so, too,
+	// in place of what it said of itself.
+	Slow string
+}
+
+// slow is why a process beats too seldom: what is not heard of for two of the rack's heartbeats does not advance, and
+// its attempts would be lost again and again.
+func (r *Registry) slow(b *wire.Beat) string {
+	every := time.Duration(b.HeartbeatMS) * time.Millisecond
+	if every < 2*r.cfg.Heartbeat {
+		return ""
+	}
+	return fmt.Sprintf("it beats every %s, the rack's heartbeat is %s and its lease %s: set its worker.heartbeat to that "+
+		"of the coordinators (times.heartbeat)", every, r.cfg.Heartbeat, r.cfg.Lease)
+}
+
+// slowKept bounds how long a process that beats too seldom is remembered between its beats.
+const slowKept = 10 * time.Minute
+
+// silentMax is how long a process may be silent before it counts as gone.
+func (r *Registry) silentMax(p *Process) time.Duration {
+	if p.Slow == "" {
+		return r.cfg.Lease
+	}
+	every := time.Duration(p.Beat.HeartbeatMS) * time.Millisecond
+	return max(r.cfg.Lease, min(2*every, slowKept)) // it is shown with its reason, and does not come and go
 }
 
 // Live tells how an attempt advances.
@@ -128,7 +154,13 @@ func (r *Registry) Beat(b *wire.Beat, now time.Time) bool {
 	case b.Seq <= p.Beat.Seq:
 		return false
 	}
-	p.Beat, p.SeenAt = *b, now
+	p.Beat, p.SeenAt, p.Slow = *b, now, r.slow(b)
+	if p.Slow != "" {
+		p.Beat.Reason = strings.TrimSuffix(p.Slow+"; "+b.Reason, "; ")
+		if b.State == wire.StateReady {
+			p.Beat.State = wire.StateNotReady
+		}
+	}
 	n.advance(b, now)
 	if b.Host != nil && !r.lateReport(n.host, b) {
 		r.reports++
@@ -183,7 +215,7 @@ func (r *Registry) Expire(now time.Time) (gone []job.Node) {
 	for name, n := range r.nodes {
 		changed := false
 		for instance, p := range n.processes {
-			if silent := now.Sub(p.SeenAt); silent > r.cfg.Lease || silent > 3*r.cfg.Heartbeat && n.replaced(p) {
+			if silent := now.Sub(p.SeenAt); silent > r.silentMax(p) || silent > 3*r.cfg.Heartbeat && n.replaced(p) {
 				delete(n.processes, instance)
 				changed = true
 			}

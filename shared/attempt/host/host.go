@@ -160,7 +160,14 @@ func (h *Host) Run(
 		}
 	})
 	defer func() { stop(); wg.Wait() }()
-	quiet, err := h.Obey(other)
+	quiet, err := h.Obey(func(order *wire.Control) {
+		switch {
+		case order.Kind == wire.ControlReport:
+			speaker.Poke()
+		case other != nil:
+			other(order)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("listen for orders: %w", err)
 	}
