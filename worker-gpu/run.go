@@ -319,24 +319,3 @@ func (w *worker) describe(b *wire.Beat) {
 		b.Devices = append(b.Devices, s)
 	}
 }
-
-// evictMax bounds one eviction: it waits for proofs that run.
-const evictMax = time.Minute
-
-// obey follows orders to give back assets.
-func (w *worker) obey(order *wire.Control) {
-	if order.Kind != wire.ControlEvict {
-		return
-	}
-	for _, d := range w.devices {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), evictMax)
-			defer cancel()
-			own, err := d.Evict(ctx, order.Asset)
-			if own {
-				w.config.Log.Info().Err(err).Str("asset", order.Asset).Str("device", string(d.config.Device)).Msg("evict")
-				w.host.Poke()
-			}
-		}()
-	}
-}

@@ -79,6 +79,7 @@ func (a *app) root() *cobra.Command {
 		a.drainCommand(),
 		a.intakeCommand(),
 		a.dlqCommand(),
+		a.assetsCommand(),
 		a.ledgerCommand(),
 		a.auditCommand(), a.doctorCommand(), a.planCommand(), a.drillCommand(),
 	)

@@ -30,7 +30,7 @@ func (d *Device) State() wire.DeviceState {
 }
 
 func (d *Device) circuit(id string) wire.DeviceCircuit {
-	c := wire.DeviceCircuit{Circuit: id}
+	c := wire.DeviceCircuit{Circuit: id, Loading: d.loading(id)}
 	s := d.circuits[id]
 	switch {
 	case s == nil:
@@ -39,7 +39,7 @@ func (d *Device) circuit(id string) wire.DeviceCircuit {
 		c.Missing = firstLine(s.err.Error())
 	default:
 		l := s.loaded
-		c.Ready, c.ParamsDigest = true, l.Digest
+		c.Ready, c.ParamsDigest, c.FileBytes, c.Development = true, l.Digest, l.SRS, l.Development
 		c.ArtifactBytes, c.SharedBytes, c.PendingBytes = l.Artifact, l.Shared, l.Pending
 		c.WorkingBytes, c.DeviceBytes = l.Working, l.Device
 		switch {
@@ -66,6 +66,18 @@ func (d *Device) Flight() *flight.Report {
 // Points are the counts of the device's engines as they changed.
 func (d *Device) Points() []flight.Point {
 	return d.line.Points(engine.FlightProcess(string(d.config.Device)))
+}
+
+// loading is how far a load of a circuit is; it must run under the device's lock.
+func (d *Device) loading(id string) *wire.Loading {
+	if d.engine == nil {
+		return nil
+	}
+	l := d.engine.Progress().Loading
+	if l == nil || l.Circuit != id {
+		return nil
+	}
+	return &wire.Loading{What: "load", Done: l.Done, Total: l.Total}
 }
 
 // Trouble is why the device can prove nothing, "" when it can.
