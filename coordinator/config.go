@@ -13,6 +13,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/intake"
 	"github.com/proofrack/proofrack/coordinator/internal/lead"
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
+	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
@@ -80,17 +81,20 @@ type AttemptsConfig struct {
 
 // ScheduleConfig tunes the scheduler.
 type ScheduleConfig struct {
-	WorkAhead           time.Duration            `doc:"Booked work that each device has ahead at least."`
-	SealedAhead         time.Duration            `doc:"How much of that should be sealed."`
-	DevicePartitionsMax int                      `doc:"Most partitions booked on a device before the proof."`
-	SynthSlotsMax       int                      `doc:"Most synthesis slots used of a node; 0 for all."`
-	SynthQueueMax       int                      `doc:"Partitions that may wait for each synthesis slot."`
-	Ageing              time.Duration            `doc:"How long one is passed over before memory is kept for it."`
-	Guess               map[string]time.Duration `doc:"Time of a device, by circuit, before it is measured."`
-	GuessDefault        time.Duration            `doc:"The same for circuits that are not named."`
-	LoadRate            bytesize.Bytes           `doc:"Bytes of parameters that a node loads in a second."`
-	QuarantineAfter     int                      `doc:"Faults in a row that take a device out."`
-	HaltWindow          time.Duration            `doc:"Time within which faults of most devices stop all."`
+	WorkAhead           time.Duration             `doc:"Booked work that each device has ahead at least."`
+	SealedAhead         time.Duration             `doc:"How much of that should be sealed."`
+	DevicePartitionsMax int                       `doc:"Most partitions booked on a device before the proof."`
+	SynthSlotsMax       int                       `doc:"Most synthesis slots used of a node; 0 for all."`
+	SynthQueueMax       int                       `doc:"Partitions that may wait for each synthesis slot."`
+	Ageing              time.Duration             `doc:"How long one is passed over before memory is kept for it."`
+	Patience            time.Duration             `doc:"By how much a near deadline goes before older jobs."`
+	QuotaPartitions     map[string]int            `doc:"Most partitions in flight, by tenant; none when not named."`
+	QuotaBytes          map[string]bytesize.Bytes `doc:"Most bytes of RAM they have booked, by tenant."`
+	Guess               map[string]time.Duration  `doc:"Time of a device, by circuit, before it is measured."`
+	GuessDefault        time.Duration             `doc:"The same for circuits that are not named."`
+	LoadRate            bytesize.Bytes            `doc:"Bytes of parameters that a node loads in a second."`
+	QuarantineAfter     int                       `doc:"Faults in a row that take a device out."`
+	HaltWindow          time.Duration             `doc:"Time within which faults of most devices stop all."`
 }
 
 // KeepConfig says how long things are kept.
@@ -140,8 +144,9 @@ func DefaultConfig() Config {
 		Schedule: ScheduleConfig{
 			WorkAhead: d.Scheduler.WorkAhead, SealedAhead: d.Scheduler.SealedAhead,
 			DevicePartitionsMax: d.Scheduler.DevicePartitionsMax, SynthSlotsMax: d.Scheduler.SynthSlotsMax,
-			SynthQueueMax: d.Scheduler.SynthQueueMax, Ageing: d.Scheduler.Ageing, GuessDefault: d.Scheduler.GuessDefault,
-			LoadRate: d.Scheduler.LoadRate, QuarantineAfter: d.Scheduler.QuarantineAfter,
+			SynthQueueMax: d.Scheduler.SynthQueueMax, Ageing: d.Scheduler.Ageing, Patience: d.Scheduler.Patience,
+			GuessDefault: d.Scheduler.GuessDefault,
+			LoadRate:     d.Scheduler.LoadRate, QuarantineAfter: d.Scheduler.QuarantineAfter,
 			HaltWindow: d.Scheduler.HaltWindow,
 		},
 		Intake: intake.DefaultConfig(),
@@ -190,9 +195,24 @@ func (c *Config) dispatch() dispatch.Config {
 	s := &d.Scheduler
 	s.WorkAhead, s.SealedAhead, s.DevicePartitionsMax = p.WorkAhead, p.SealedAhead, p.DevicePartitionsMax
 	s.SynthSlotsMax, s.SynthQueueMax, s.Ageing = p.SynthSlotsMax, p.SynthQueueMax, p.Ageing
+	s.Patience, s.Quotas = p.Patience, p.quotas()
 	s.Guess, s.GuessDefault, s.LoadRate = p.Guess, p.GuessDefault, p.LoadRate
 	s.QuarantineAfter, s.HaltWindow = p.QuarantineAfter, p.HaltWindow
 	return d
+}
+
+// quotas puts the bounds of each tenant together.
+func (c *ScheduleConfig) quotas() map[job.Tenant]scheduler.Quota {
+	all := map[job.Tenant]scheduler.Quota{}
+	for name, most := range c.QuotaPartitions {
+		all[job.Tenant(name)] = scheduler.Quota{Partitions: most}
+	}
+	for name, most := range c.QuotaBytes {
+		q := all[job.Tenant(name)]
+		q.Bytes = most
+		all[job.Tenant(name)] = q
+	}
+	return all
 }
 
 func (c *Config) store() store.Config {
@@ -200,7 +220,7 @@ func (c *Config) store() store.Config {
 	return store.Config{
 		KeyGrace: k.KeyGrace, Retention: k.Retention, RetentionCount: k.RetentionCount,
 		AuditRetention: k.AuditRetention, AuditCount: k.AuditCount, OrphanAge: k.OrphanAge,
-		InputRetention: k.InputRetention, CallTimeout: c.Times.Call,
+		InputRetention: k.InputRetention, CallTimeout: c.Times.Call, RollbackAfter: store.RollbackAfterDefault,
 		BytesMax: int64(c.Streams.JobBytes), SliceBytesMax: int64(c.Streams.SliceBytes),
 	}
 }

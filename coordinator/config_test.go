@@ -25,6 +25,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for _, set := range []string{
 		"params.dir=", "times.lease=5s", "times.heartbeat=0s", "times.tick=0s", "times.leader_lease=1ms", "times.call=0s",
 		"attempts.failed_max=0", "attempts.lost_max=0", "attempts.hand_back_pause=-1s", "schedule.ageing=0s",
+		"schedule.patience=-1s", "schedule.quota_partitions.main=-1", "schedule.quota_bytes.UPPER=1GiB",
 		"schedule.device_partitions_max=0", "schedule.quarantine_after=0", "keep.retention=0s", "keep.retention_count=0",
 		"keep.key_grace=0s", "keep.audit_count=0", "streams.tenants=UPPER", "streams.replicas=2", "streams.queue_bytes=1KiB",
 		"streams.event_age=0s", "ledger.cert_file=/a", "nats.key_file=/a",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/job"
 )
 
 // Config sets how much work is kept ahead and for how long things may wait. The zero value is not valid; start from
@@ -24,6 +25,10 @@ type Config struct {
 	SynthQueueMax int
 	// Ageing is how long a waiter is passed over before it pins a node.
 	Ageing time.Duration
+	// Patience is by how much a job with a near deadline may go before older ones of its priority.
+	Patience time.Duration
+	// Quotas bound what tenants have in flight; those that are not named have no bound.
+	Quotas map[job.Tenant]Quota
 	// Guess is how long a device takes for a partition of a circuit before the first measurement; GuessDefault is for
 	// circuits that are not named.
 	Guess        map[string]time.Duration
@@ -51,7 +56,7 @@ func DefaultConfig() Config {
 	return Config{
 		WorkAhead: 15 * time.Second, SealedAhead: 10 * time.Second,
 		DevicePartitionsMax: 64, SynthQueueMax: 1,
-		Ageing: time.Minute, GuessDefault: time.Minute, LoadRate: bytesize.GiB,
+		Ageing: time.Minute, Patience: time.Hour, GuessDefault: time.Minute, LoadRate: bytesize.GiB,
 		RefusalPause: time.Second, RefusalPauseMax: 30 * time.Second, EvictTimeout: 15 * time.Second,
 		QuarantineAfter: 3, HaltWindow: time.Minute, AdmitsMax: 64,
 		Wire: Versions{Min: 1, Max: 1},
@@ -69,6 +74,14 @@ func (c *Config) Validate() error {
 	for name, value := range c.Guess {
 		positive("guess."+name, int64(value))
 	}
+	for name, quota := range c.Quotas {
+		if _, err := job.ParseTenant(string(name)); err != nil {
+			errs = append(errs, fmt.Errorf("quota: %w", err))
+		}
+		if quota.Partitions < 0 || quota.Bytes < 0 {
+			errs = append(errs, fmt.Errorf("quota of %s must not be negative", name))
+		}
+	}
 	positive("guess_default", int64(c.GuessDefault))
 	positive("device_partitions_max", int64(c.DevicePartitionsMax))
 	positive("ageing", int64(c.Ageing))
@@ -80,7 +93,7 @@ func (c *Config) Validate() error {
 	positive("halt_window", int64(c.HaltWindow))
 	positive("admits_max", int64(c.AdmitsMax))
 	for name, value := range map[string]int64{
-		"work_ahead": int64(c.WorkAhead), "sealed_ahead": int64(c.SealedAhead),
+		"work_ahead": int64(c.WorkAhead), "sealed_ahead": int64(c.SealedAhead), "patience": int64(c.Patience),
 		"synth_slots_max": int64(c.SynthSlotsMax), "synth_queue_max": int64(c.SynthQueueMax),
 	} {
 		if value < 0 {

@@ -16,7 +16,11 @@ type Core struct {
 	out []Decision
 
 	circuits map[string]*circuit
-	jobs     map[job.ID]*jobState
+	// tenants are those that have a quota; strangers counts the holdings of jobs that are not known.
+	tenants   map[job.Tenant]*tenant
+	strangers int
+
+	jobs map[job.ID]*jobState
 	// withWaiters are the jobs that have a partition waiting or pausing, in no order.
 	withWaiters []*jobState
 	// runs are the attempts that were asked for or run, by their names.
@@ -38,6 +42,7 @@ type Core struct {
 	allDirty bool
 	// lookNext is where the next tick looks without cause.
 	lookNext int
+	dueNext  int
 
 	paused      bool
 	pauseReason string
@@ -55,6 +60,7 @@ func New(cfg Config) (*Core, error) {
 	}
 	return &Core{
 		cfg: cfg, circuits: map[string]*circuit{}, jobs: map[job.ID]*jobState{}, runs: map[job.Attempt]*run{},
+		tenants: makeTenants(cfg.Quotas), generation: 1,
 		shapes: map[shapeKey]*shape{}, nodes: map[job.Node]*node{},
 	}, nil
 }
@@ -137,6 +143,7 @@ const lookChecksMax = 4096
 // lost for good.
 func (c *Core) look() {
 	c.forget()
+	c.lookDues()
 	for checks := 0; checks < lookChecksMax && len(c.dirty) < len(c.order); {
 		c.lookNext++
 		n := c.order[c.lookNext%len(c.order)]
@@ -163,6 +170,9 @@ func (c *Core) forget() {
 		}
 		if inUse[n] {
 			return false
+		}
+		for _, h := range n.holdings {
+			c.charge(n, h, -1)
 		}
 		delete(c.nodes, n.name)
 		return true

@@ -25,13 +25,17 @@ func (c *Core) jobSeen(v JobView) {
 	j := c.jobs[v.ID]
 	if j == nil {
 		j = &jobState{
-			id: v.ID, circuit: c.circuit(v.Circuit), priority: v.Priority, submitted: v.SubmittedAt,
-			parts: make([]part, len(v.Partitions)),
+			id: v.ID, circuit: c.circuit(v.Circuit), tenant: c.tenantOf(v.Tenant), priority: v.Priority,
+			submitted: v.SubmittedAt, deadline: v.Deadline, parts: make([]part, len(v.Partitions)),
 		}
+		j.due = c.dueOf(j, v.left())
 		for i := range j.parts {
 			j.parts[i] = part{job: j, index: i}
 		}
 		c.jobs[v.ID] = j
+		c.adopt(j)
+	} else if !j.deadline.IsZero() {
+		c.setDue(j, c.dueOf(j, v.left()))
 	}
 	for i := range min(len(v.Partitions), len(j.parts)) {
 		c.partSeen(&j.parts[i], &v.Partitions[i])
@@ -55,7 +59,7 @@ func (c *Core) partSeen(p *part, v *PartitionView) {
 		c.dequeue(p)
 		c.leave(p)
 		p.avoid, p.notBefore, p.passedAt, p.refusals, p.cause = v.Avoid, v.NotBefore, time.Time{}, 0, ""
-		p.last = v.Last
+		p.quotaAt, p.last = time.Time{}, v.Last
 		if v.NotBefore.After(c.now) {
 			c.pause(p)
 			return
@@ -205,6 +209,7 @@ func (c *Core) refused(e Refused) {
 	n, p := r.node, r.part
 	unsure := !e.OfJob
 	if h := n.holdings[e.Attempt]; h != nil {
+		c.charge(n, h, -1)
 		unsure = n.drop(h, c.now) || unsure // the ledger may have kept an asset
 	}
 	r.asked = false

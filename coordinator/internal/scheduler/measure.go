@@ -10,6 +10,9 @@ type circuit struct {
 	device, synth time.Duration
 	guess         time.Duration
 	avoidShapes   int
+	// devices can run it once bytes are free, as of the generation countedAt.
+	devices   int
+	countedAt uint64
 }
 
 func (c *Core) circuit(name string) *circuit {

@@ -88,6 +88,8 @@ type choice struct {
 	needs   Needs
 	amounts []poolBytes
 	assets  []assetNeed
+	// ram is what an attempt has of that pool.
+	ram bytesize.Bytes
 	// fits tells that the node could hold it and nothing else.
 	fits bool
 }
@@ -127,6 +129,9 @@ type holding struct {
 	full  ledger.Amounts
 	asked bool
 	limbo bool
+	// tenant is whose quota it counts for, nil for nobody's; of a stranger the job is not known.
+	tenant   *tenant
+	stranger bool
 }
 
 func (c *Core) node(name job.Node) *node {
@@ -209,7 +214,7 @@ func (n *node) compileAmounts(amounts ledger.Amounts) []poolBytes {
 }
 
 func (n *node) compile(needs Needs) choice {
-	ch := choice{needs: needs, amounts: n.compileAmounts(needs.Amounts)}
+	ch := choice{needs: needs, amounts: n.compileAmounts(needs.Amounts), ram: needs.Amounts[ledger.PoolRAM]}
 	for _, a := range needs.Assets {
 		ch.assets = append(ch.assets, assetNeed{n.asset(a.Name, n.pool(a.Pool)), a.Bytes})
 	}

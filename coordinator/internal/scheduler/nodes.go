@@ -34,7 +34,7 @@ func (c *Core) nodeSeen(v *NodeView) {
 		n.leaveUntil = time.Time{}
 		changed = changed || n.declared != v.Book.Declared
 		n.declared = v.Book.Declared
-		n.rewrite(v.Book, c.now)
+		c.rewrite(n, v.Book)
 	}
 	c.reckon(n, changed)
 	c.touch(n)
@@ -153,6 +153,19 @@ func (s *spot) renew() bool {
 	return s.device.usable && s.profile.view.Ready && s.choice.fits
 }
 
+// rewrite replaces a node's book by the ledger's, for the tenants too.
+func (c *Core) rewrite(n *node, b *Book) {
+	old := n.holdings
+	for _, h := range old {
+		c.charge(n, h, -1)
+	}
+	n.rewrite(b, c.now)
+	for a, h := range n.holdings {
+		c.own(h, old[a])
+		c.charge(n, h, 1)
+	}
+}
+
 // rewrite replaces a node's book by the ledger's. What was asked for and has no outcome stays booked.
 func (n *node) rewrite(b *Book, now time.Time) {
 	old := n.holdings
@@ -228,11 +241,13 @@ func (c *Core) shrunk(e Shrunk) {
 		return
 	}
 	h := n.holdings[e.Attempt]
+	c.charge(n, h, -1)
 	for i := range h.amounts {
 		gone := min(e.Amounts[n.pools[h.amounts[i].pool]], h.amounts[i].bytes)
 		h.amounts[i].bytes -= gone
 		n.held[h.amounts[i].pool] -= gone
 	}
+	c.charge(n, h, 1)
 	c.touch(n)
 }
 
@@ -246,6 +261,7 @@ func (c *Core) freed(e Freed) {
 		return
 	}
 	h := n.holdings[e.Attempt]
+	c.charge(n, h, -1)
 	n.drop(h, c.now)
 	n.ended, n.leaveUntil = h, time.Time{}
 	c.touch(n)

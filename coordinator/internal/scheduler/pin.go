@@ -15,7 +15,7 @@ import (
 func (c *Core) overtake(before []*shape, p *part) {
 	for _, s := range before {
 		head := s.head()
-		if !head.passedAt.IsZero() {
+		if !head.passedAt.IsZero() || c.stoppedByQuota(head) {
 			continue
 		}
 		if slices.ContainsFunc(p.run.node.devices, func(d *device) bool {
@@ -35,6 +35,10 @@ const pinTries = 60
 func (c *Core) age() {
 	for _, s := range c.queue {
 		p := s.head()
+		if c.stoppedByQuota(p) { // no free bytes would help it
+			c.unpin(p)
+			continue
+		}
 		if p.passedAt.IsZero() || c.now.Sub(p.passedAt) < c.cfg.Ageing || c.now.Sub(s.pinTriedAt) < c.cfg.Ageing/pinTries ||
 			p.pin != nil && c.now.Sub(p.pinnedAt) < c.cfg.Ageing {
 			continue
@@ -42,7 +46,7 @@ func (c *Core) age() {
 		s.pinTriedAt = c.now
 		at, ok := c.soonest(p)
 		switch {
-		case !ok:
+		case !ok, c.overQuota(p, at.choice.ram):
 		case at.node == p.pin:
 			p.pinnedAt = c.now
 		default:

@@ -117,6 +117,11 @@ func (c *Core) try(p *part, d *device, elsewhere bool) (candidate, held) {
 		if !ch.fits {
 			continue
 		}
+		if c.overQuota(p, ch.ram) {
+			c.heldByQuota(p, ch.ram)
+			hold = hold.or(held{kind: heldQuota, node: n})
+			continue
+		}
 		at := spot{n, d, pr, ch}
 		load, free, short := c.fits(n, ch)
 		switch {
@@ -283,6 +288,8 @@ func (c *Core) admit(p *part, at spot) {
 	r.asked, r.from = true, d.From
 	p.state = asked
 	n.take(a, at.choice, c.now)
+	n.holdings[a].tenant = p.job.tenant
+	c.charge(n, n.holdings[a], 1)
 	c.emit(d)
 }
 
@@ -316,6 +323,7 @@ const (
 	heldEviction
 	heldPinned
 	heldMemory
+	heldQuota
 )
 
 func (h held) or(other held) held {
@@ -326,7 +334,7 @@ func (h held) or(other held) held {
 }
 
 func (h held) hold() Hold {
-	out := Hold{Code: [...]Code{Unavailable, Turn, Slots, Refusal, Eviction, Pinned, Memory}[h.kind]}
+	out := Hold{Code: [...]Code{Unavailable, Turn, Slots, Refusal, Eviction, Pinned, Memory, QuotaCode}[h.kind]}
 	if h.node != nil {
 		out.Node = h.node.name
 		if h.kind == heldMemory {

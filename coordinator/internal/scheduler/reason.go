@@ -27,6 +27,7 @@ const (
 	Refusal       Code = "refused"       // the ledger refused on the node, which is left alone for a moment
 	Slots         Code = "slots"         // synthesis has its slots full
 	Turn          Code = "turn"          // the devices have enough work ahead
+	QuotaCode     Code = "quota"         // the tenant has as much in flight as it may
 	Asked         Code = "asked"         // being reserved right now
 )
 

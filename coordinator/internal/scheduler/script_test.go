@@ -143,6 +143,12 @@ func (s *script) config() string {
 			s.cfg.SealedAhead = s.duration(value)
 		case "ageing":
 			s.cfg.Ageing = s.duration(value)
+		case "patience":
+			s.cfg.Patience = s.duration(value)
+		case "quota": // (tenant,partitions,GiB)
+			partitions, _ := strconv.Atoi(a.Vals[1])
+			n, _ := strconv.ParseFloat(a.Vals[2], 64)
+			s.cfg.Quotas = map[job.Tenant]scheduler.Quota{job.Tenant(a.Vals[0]): {Partitions: partitions, Bytes: gib(n)}}
 		case "guess":
 			s.cfg.GuessDefault = s.duration(value)
 		case "partitions":
@@ -211,7 +217,12 @@ func (s *script) gone() string {
 }
 
 func (s *script) job() string {
-	s.addJob(job.ID(s.name(0)), s.arg("circuit", ""), int(s.number("partitions", 1)), int(s.number("priority", 0)))
+	var within time.Duration
+	if text := s.arg("within", ""); text != "" {
+		within = s.duration(text)
+	}
+	s.addJobOf(job.Tenant(s.arg("tenant", "main")), within, job.ID(s.name(0)), s.arg("circuit", ""),
+		int(s.number("partitions", 1)), int(s.number("priority", 0)))
 	return ""
 }
 

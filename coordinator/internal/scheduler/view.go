@@ -35,8 +35,10 @@ func (p Place) String() string {
 type JobView struct {
 	ID          job.ID
 	Circuit     string
+	Tenant      job.Tenant
 	Priority    int // higher goes first
 	SubmittedAt time.Time
+	Deadline    time.Time // zero for none
 	Partitions  []PartitionView
 }
 
@@ -59,8 +61,11 @@ type PartitionView struct {
 // says.
 func ViewOf(r *job.Record) JobView {
 	v := JobView{
-		ID: r.ID, Circuit: r.Circuit, Priority: r.Priority, SubmittedAt: r.SubmittedAt,
+		ID: r.ID, Circuit: r.Circuit, Tenant: r.Tenant, Priority: r.Priority, SubmittedAt: r.SubmittedAt,
 		Partitions: make([]PartitionView, len(r.Partitions)),
+	}
+	if r.Deadline != nil {
+		v.Deadline = *r.Deadline
 	}
 	for i := range r.Partitions {
 		p := &r.Partitions[i]

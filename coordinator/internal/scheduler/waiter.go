@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -25,8 +26,11 @@ const (
 type jobState struct {
 	id        job.ID
 	circuit   *circuit
+	tenant    *tenant // nil without a quota
 	priority  int
 	submitted time.Time
+	deadline  time.Time // zero without one
+	due       time.Time // when it should begin at the latest, see dueOf
 	parts     []part
 	// waiters counts partitions that wait or pause; pos is the place in Core.withWaiters while there are any.
 	waiters int
@@ -55,7 +59,10 @@ type part struct {
 	// pin is the node whose free bytes are kept for it, since pinnedAt.
 	pin      *node
 	pinnedAt time.Time
-	run      *run
+	// quotaAt is when its tenant's quota held it back first, quotaNeed the bytes that it asked for then.
+	quotaAt   time.Time
+	quotaNeed bytesize.Bytes
+	run       *run
 	// refusals counts refusals in a row that were the job's own, cause is the last.
 	refusals int
 	cause    string
@@ -67,7 +74,7 @@ func (p *part) attempt(fence uint64) job.Attempt {
 	return job.Attempt{Job: p.job.id, Partition: p.index, Fence: fence}
 }
 
-// before is the order of waiting: priority, then age.
+// before is the order of waiting: priority, then when the job should begin (its age, where it has no deadline).
 func (p *part) before(q *part) bool { return p.compare(q) < 0 }
 
 func (p *part) compare(q *part) int {
@@ -75,6 +82,9 @@ func (p *part) compare(q *part) int {
 		return cmp.Compare(p.index, q.index)
 	}
 	if c := cmp.Compare(q.job.priority, p.job.priority); c != 0 {
+		return c
+	}
+	if c := p.job.due.Compare(q.job.due); c != 0 {
 		return c
 	}
 	if c := p.job.submitted.Compare(q.job.submitted); c != 0 {
@@ -86,6 +96,7 @@ func (p *part) compare(q *part) int {
 // shapeKey tells waiters apart that can't be treated alike.
 type shapeKey struct {
 	circuit *circuit
+	tenant  *tenant // nil for all without a quota
 	avoid   Place
 }
 
@@ -112,7 +123,7 @@ const avoidShapesMax = 64
 
 // enqueue makes a partition wait. since is when it could have gone.
 func (c *Core) enqueue(p *part, since time.Time) {
-	key := shapeKey{circuit: p.job.circuit, avoid: p.avoid}
+	key := shapeKey{circuit: p.job.circuit, tenant: p.job.tenant, avoid: p.avoid}
 	s := c.shapes[key]
 	if s == nil && p.avoid != (Place{}) && p.job.circuit.avoidShapes >= avoidShapesMax {
 		key.avoid = Place{}
@@ -150,6 +161,7 @@ func (c *Core) dequeue(p *part) {
 			heap.Remove(&s.waiters, p.pos)
 		}
 		c.unpin(p)
+		c.leaveQuota(p)
 		p.shape = nil
 		c.countWaiter(p.job, -1)
 	case pausing:

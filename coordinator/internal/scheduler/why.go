@@ -107,6 +107,9 @@ func (c *Core) nearest(p *part) (spot, bool) {
 // whySpot tells why a partition does not go to a spot now.
 func (c *Core) whySpot(p *part, at spot) Reason {
 	n, place := at.node, at.device.place()
+	if r, stopped := c.whyQuota(p, at); stopped {
+		return r
+	}
 	load, _, short := c.fits(n, at.choice)
 	switch {
 	case !n.leaveUntil.IsZero():

@@ -290,8 +290,20 @@ func (w *world) addNode(view scheduler.NodeView) {
 }
 
 func (w *world) addJob(id job.ID, circuit string, partitions, priority int) {
+	w.addJobOf(job.MainTenant, 0, id, circuit, partitions, priority)
+}
+
+// addJobOf adds a job of a tenant that must end within a time, 0 for any.
+func (w *world) addJobOf(
+	tenant job.Tenant, within time.Duration, id job.ID, circuit string, partitions, priority int,
+) {
 	r := &job.Record{
-		Version: job.RecordVersion, ID: id, Circuit: circuit, Priority: priority, SubmittedAt: w.now, State: job.Active,
+		Version: job.RecordVersion, ID: id, Tenant: tenant, Circuit: circuit, Priority: priority, SubmittedAt: w.now,
+		State: job.Active,
+	}
+	if within > 0 {
+		deadline := w.now.Add(within)
+		r.Deadline = &deadline
 	}
 	for range partitions {
 		r.Partitions = append(r.Partitions, job.Partition{Stage: job.Waiting, StageAt: w.now})
