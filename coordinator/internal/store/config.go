@@ -25,7 +25,13 @@ type Config struct {
 	InputRetention time.Duration
 	// CallTimeout bounds one call to the bucket or the object store, without the time for an object's bytes.
 	CallTimeout time.Duration
+	// RollbackAfter is after which time a record that is older than the one that is known is believed: that NATS was
+	// restored from a backup. It must be longer than what was written takes to come back.
+	RollbackAfter time.Duration
 }
+
+// RollbackAfterDefault is many times as long as a server is behind.
+const RollbackAfterDefault = 2 * time.Second
 
 // DefaultConfig is design section 4's start values.
 func DefaultConfig() Config {
@@ -33,6 +39,7 @@ func DefaultConfig() Config {
 		KeyGrace: 5 * time.Second, Retention: 7 * 24 * time.Hour, RetentionCount: 10_000,
 		AuditRetention: 90 * 24 * time.Hour, AuditCount: 100_000,
 		OrphanAge: 15 * time.Minute, InputRetention: 24 * time.Hour, CallTimeout: 10 * time.Second,
+		RollbackAfter: RollbackAfterDefault,
 	}
 }
 
@@ -47,6 +54,7 @@ func (c *Config) Validate() error {
 		{"retention_count", int64(c.RetentionCount)}, {"audit_retention", int64(c.AuditRetention)},
 		{"audit_count", int64(c.AuditCount)}, {"orphan_age", int64(c.OrphanAge)},
 		{"input_retention", int64(c.InputRetention)}, {"call_timeout", int64(c.CallTimeout)},
+		{"rollback_after", int64(c.RollbackAfter)},
 	} {
 		if f.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s must be more than 0, not %d", f.name, f.value))

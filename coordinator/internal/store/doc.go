@@ -8,6 +8,9 @@
 // Every instance follows the bucket and holds all records in memory: status and lists are answered from there, and the
 // leader takes what it has to look at from a [Feed]. A record handed out is shared and must not be changed.
 //
+// A record that the bucket has at a lower revision than was known is believed after [Config.RollbackAfter]: NATS was
+// restored from a backup.
+//
 // # Keys (invariant 7)
 //
 // The entry of an idempotency key names the job and the hash of its input. It is written first and confirmed after the

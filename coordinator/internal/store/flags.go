@@ -59,13 +59,14 @@ type flags struct {
 }
 
 // see takes an entry of the bucket, or what was just written to it, whichever is later. A key that is gone without a
-// deletion, which shows by the revision that it had, was lost with the store's disk: revisions begin anew then.
-func (f *flags) see(e bus.Entry) {
+// deletion, which shows by the revision that it had, was lost with the store's disk: revisions begin anew then. older
+// tells that a later one is known.
+func (f *flags) see(e bus.Entry) (older bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e.Key == intakeKey {
 		if e.Revision < f.intakeRev {
-			return
+			return true
 		}
 		if e.Deleted && e.Revision == f.intakeRev {
 			e.Revision = 0
@@ -74,21 +75,64 @@ func (f *flags) see(e bus.Entry) {
 		if !e.Deleted {
 			_ = json.Unmarshal(e.Value, &f.intake) // unreadable: not paused, which an operator sees
 		}
-		return
+		return false
 	}
 	name, ok := strings.CutPrefix(e.Key, nodePrefix)
 	node, err := job.ParseNode(name)
-	if !ok || err != nil || e.Revision < f.revisions[node] {
-		return
+	if !ok || err != nil {
+		return false
+	}
+	if e.Revision < f.revisions[node] {
+		return true
 	}
 	if e.Deleted && e.Revision == f.revisions[node] {
 		e.Revision = 0
 	}
 	var mark NodeMark
 	if !e.Deleted && json.Unmarshal(e.Value, &mark) != nil {
-		return
+		return false
 	}
 	f.put(node, mark, e.Revision)
+	return false
+}
+
+// seeFlag takes an entry that the watch tells.
+func (s *Store) seeFlag(e bus.Entry) {
+	if s.flags.see(e) && !e.Deleted {
+		s.flagDoubts.add(e.Key, time.Now())
+	}
+}
+
+// known is the latest revision of a key that was seen.
+func (f *flags) known(key string) uint64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if key == intakeKey {
+		return f.intakeRev
+	}
+	return f.revisions[job.Node(strings.TrimPrefix(key, nodePrefix))]
+}
+
+// restoreFlag takes an entry of a restored bucket in the place of what is known by a revision, if it still is.
+func (s *Store) restoreFlag(e bus.Entry, known uint64) {
+	f := &s.flags
+	f.mu.Lock()
+	node := job.Node(strings.TrimPrefix(e.Key, nodePrefix))
+	switch {
+	case e.Revision == known: // it is here
+		f.mu.Unlock()
+		return
+	case e.Key == intakeKey && f.intakeRev == known:
+		f.intakeRev = 0
+	case e.Key != intakeKey && f.revisions[node] == known:
+		f.revisions[node] = 0
+	default:
+		f.mu.Unlock()
+		return
+	}
+	f.mu.Unlock()
+	f.see(e)
+	s.log.Warn().Str("key", e.Key).Uint64("revision", e.Revision).Msg("mark went back: NATS was restored")
 }
 
 func (f *flags) put(node job.Node, mark NodeMark, revision uint64) {

@@ -31,6 +31,8 @@ type Store struct {
 	view *view
 	// stops end the watches of buckets.
 	stops []func()
+	// jobDoubts and flagDoubts are about what is told late.
+	jobDoubts, flagDoubts *doubts
 	// updating keeps two changes of one record from getting into each other's way: who changes it has put its token in.
 	// Waiting ends with the caller's context, which a mutex would not see.
 	updating [64]chan struct{}
@@ -62,6 +64,8 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 		toldAt: map[string]time.Time{},
 	}
 	s.flags.kv = nodes
+	s.jobDoubts = newDoubts(kv, s.knownOf, s.restoreRecord)
+	s.flagDoubts = newDoubts(nodes, s.flags.known, s.restoreFlag)
 	for i := range s.updating {
 		s.updating[i] = make(chan struct{}, 1)
 	}
@@ -69,13 +73,24 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 		bucket, prefix string
 		kv             bus.KV
 		see            func(bus.Entry)
-	}{{wire.BucketJobs, wire.JobKeyPrefix, kv, s.see}, {wire.BucketNodes, "", nodes, s.flags.see}} {
+	}{{wire.BucketJobs, wire.JobKeyPrefix, kv, s.see}, {wire.BucketNodes, "", nodes, s.seeFlag}} {
 		if err := s.follow(ctx, f.kv, f.prefix, f.see); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("follow bucket %s: %w", f.bucket, err)
 		}
 	}
+	for _, d := range []*doubts{s.jobDoubts, s.flagDoubts} {
+		s.stops = append(s.stops, started(ctx, func(ctx context.Context) { d.run(ctx, cfg.RollbackAfter, cfg.CallTimeout) }))
+	}
 	return s, nil
+}
+
+// started runs something until stop is called, which waits for its end.
+func started(ctx context.Context, run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { defer close(ended); run(ctx) }()
+	return func() { cancel(); <-ended }
 }
 
 // follow watches a bucket until Close; it returns when the present values were seen, or ctx ends.
@@ -113,7 +128,9 @@ func (s *Store) see(e bus.Entry) {
 		s.log.Error().Err(err).Str("c2.job.id", string(id)).Msg("job record is unreadable")
 		return
 	}
-	s.view.put(Job{Record: r, Revision: e.Revision, bytes: len(e.Value)})
+	if s.view.put(Job{Record: r, Revision: e.Revision, bytes: len(e.Value)}) {
+		s.jobDoubts.add(e.Key, time.Now())
+	}
 }
 
 // Get gives a job as it was last seen.
@@ -132,7 +149,9 @@ func (s *Store) Fetch(ctx context.Context, id job.ID) (Job, error) {
 		return Job{}, err
 	}
 	j := Job{Record: r, Revision: e.Revision, bytes: len(e.Value)}
-	s.view.put(j)
+	if s.view.put(j) {
+		s.jobDoubts.add(e.Key, time.Now())
+	}
 	return j, nil
 }
 
@@ -166,9 +185,13 @@ func (s *Store) Update(ctx context.Context, id job.ID, change func(*job.Record) 
 		if err != nil {
 			return current, err
 		}
+		known := s.view.known(id)
 		revision, err := s.swap(ctx, wire.JobKey(id), data, current.Revision)
 		if err == nil {
 			next := Job{Record: r, Revision: revision, bytes: len(data)}
+			if known > current.Revision { // and yet current was the last one: the bucket was restored
+				s.view.restore(next, known)
+			}
 			s.view.put(next)
 			return next, nil
 		}

@@ -39,17 +39,17 @@ func newView() *view {
 	}
 }
 
-// put takes a record unless a later one is there.
-func (v *view) put(j Job) {
+// put takes a record unless a later one is there; older tells that one is.
+func (v *view) put(j Job) (older bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id := j.Record.ID
 	old, had := v.jobs[id]
 	if had && old.Revision >= j.Revision {
-		return
+		return old.Revision > j.Revision
 	}
 	if gone, ok := v.retired[id]; ok && gone >= j.Revision {
-		return
+		return true
 	}
 	if had {
 		v.counts[old.Record.State]--
@@ -66,6 +66,7 @@ func (v *view) put(j Job) {
 	}
 	delete(v.lost, id)
 	v.tell(id)
+	return false
 }
 
 // drop forgets a record that was deleted at a revision. retired tells that this is this program's doing, which fails
