@@ -32,8 +32,9 @@
 //
 // Limits: waiters are indexed by circuit, by tenants that have quotas and by what they avoid, so a decision costs the
 // number of such groups times the devices of the nodes that changed, not the number of waiters (0.15 ms at the 99th
-// percentile with 100,000 waiting partitions on 64 nodes of 8 devices, one group a circuit). At most [Config.AdmitsMax] partitions are admitted per event; the outcomes of
-// these carry on. [Core.Why], [Core.Left] and [Core.Stats] cost more: they look at all jobs that wait.
+// percentile with 100,000 waiting partitions on 64 nodes of 8 devices, one group a circuit). At most
+// [Config.AdmitsMax] partitions are admitted per event; the outcomes of these carry on. [Core.Why], [Core.Left] and
+// [Core.Stats] cost more: they look at all jobs that wait.
 //
 // Every wait has a reason (invariant 8). What keeps a whole node from work is told before what its devices lack, which
 // often only follows from it, and in the worker's own words; after that come size, bytes with their holders, and order.

@@ -16,11 +16,11 @@ import (
 )
 
 // One waiter for 57 units among waiters for 14 that never stop coming, on a pool of 100. The bound on grants that go
-// before it: 7 of 14 fit at once (⌊100/14⌋), each for a time D. Somebody passes it by for the first time at most D after
-// it came, when one of the 7 ends; one ageing time A later, and at most one tick T, it pins the node. Until then each of
-// the 7 places is granted anew at most ⌊(D+A+T)/D⌋+1 times; from then on never, since a small one takes bytes of the pool
-// in which the large one lacks some. Those that run end within D. So: at most 7·(⌊(D+A+T)/D⌋+1) grants, and D+A+T+D of
-// waiting.
+// before it: 7 of 14 fit at once (⌊100/14⌋), each for a time D. Somebody passes it by for the first time at most D
+// after it came, when one of the 7 ends; one ageing time A later, and at most one tick T, it pins the node. Until then
+// each of the 7 places is granted anew at most ⌊(D+A+T)/D⌋+1 times; from then on never, since a small one takes bytes
+// of the pool in which the large one lacks some. Those that run end within D. So: at most 7·(⌊(D+A+T)/D⌋+1) grants,
+// and D+A+T+D of waiting.
 func TestLargeWaiterAmongSmallOnesIsServedWithinABoundedNumberOfGrants(t *testing.T) {
 	t.Parallel()
 	const tick = time.Second
@@ -35,7 +35,8 @@ func TestLargeWaiterAmongSmallOnesIsServedWithinABoundedNumberOfGrants(t *testin
 			waitMost := test.takes + test.ageing + tick + test.takes
 			grants, waited, ok := amongSmallOnes(t, test.ageing, test.takes, tick, 2*waitMost)
 			if !ok || grants > grantsMost || waited > waitMost {
-				t.Errorf("served: %v, after %d grants of at most %d and %s of at most %s", ok, grants, grantsMost, waited, waitMost)
+				t.Errorf("served: %v, after %d grants of at most %d and %s of at most %s", ok, grants, grantsMost, waited,
+					waitMost)
 			}
 			if grants == 0 {
 				t.Error("nobody passed it by: the test shows nothing")
