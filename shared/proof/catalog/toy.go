@@ -8,4 +8,4 @@ import (
 )
 
 // testKinds are the kinds that exist in test builds only.
-func testKinds() []circuit.Kind { return []circuit.Kind{toy.Kind{}} }
+func testKinds() []circuit.Kind { return []circuit.Kind{toy.Kind{}, toy.Kind{Other: true}} }

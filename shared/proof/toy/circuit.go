@@ -28,7 +28,15 @@ const (
 // Circuit is the toy circuit.
 func Circuit() circuit.Circuit { return toyCircuit{} }
 
+// Other is the same circuit under another name, with parameters of its own, for tests of several circuits.
+func Other() circuit.Circuit { return otherCircuit{} }
+
 type toyCircuit struct{}
+
+type otherCircuit struct{ toyCircuit }
+
+func (otherCircuit) ID() string         { return "toy-other" }
+func (otherCircuit) ParamsName() string { return paramsName() + "-other" }
 
 func (toyCircuit) ID() string { return "toy" }
 

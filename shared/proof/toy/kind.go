@@ -13,8 +13,9 @@ import (
 	"github.com/proofrack/proofrack/shared/circuit"
 )
 
-// Kind is the toy as a kind of proof. Its input is one or more slices, one after another: a partition each.
-type Kind struct{}
+// Kind is the toy as a kind of proof, or its other circuit. Its input is one or more slices, one after another: a
+// partition each.
+type Kind struct{ Other bool }
 
 // ErrSectorNumber says that the claim lacks the sector number, which the input does not hold.
 var ErrSectorNumber = errors.New("sector number is missing")
@@ -22,14 +23,21 @@ var ErrSectorNumber = errors.New("sector number is missing")
 // partitionsMax bounds an input.
 const partitionsMax = 16
 
-// Name is "toy".
-func (Kind) Name() string { return "toy" }
+// Name is that of the circuit: "toy" or "toy-other".
+func (k Kind) Name() string { return k.circuit().ID() }
 
-// Circuits is the toy circuit.
-func (Kind) Circuits() []circuit.Circuit { return []circuit.Circuit{Circuit()} }
+// Circuits is the one circuit.
+func (k Kind) Circuits() []circuit.Circuit { return []circuit.Circuit{k.circuit()} }
+
+func (k Kind) circuit() circuit.Circuit {
+	if k.Other {
+		return Other()
+	}
+	return Circuit()
+}
 
 // Open reads slices to the end of r.
-func (Kind) Open(_ context.Context, r io.Reader, claim circuit.Claim) (circuit.Input, error) {
+func (k Kind) Open(_ context.Context, r io.Reader, claim circuit.Claim) (circuit.Input, error) {
 	data, err := io.ReadAll(io.LimitReader(r, partitionsMax*sliceBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read toy input: %w", err)
@@ -43,10 +51,10 @@ func (Kind) Open(_ context.Context, r io.Reader, claim circuit.Claim) (circuit.I
 	hashed := append(data[:len(data):len(data)], claim.ProverID[:]...)
 	in := &input{
 		hash:   blake2b.Sum256(binary.LittleEndian.AppendUint64(hashed, *claim.SectorNumber)),
-		number: *claim.SectorNumber,
+		number: *claim.SectorNumber, circuit: k.circuit(),
 	}
 	for ; len(data) > 0; data = data[sliceBytes:] {
-		w, err := Circuit().Decode(data[:sliceBytes])
+		w, err := in.circuit.Decode(data[:sliceBytes])
 		if err != nil {
 			return nil, err
 		}
@@ -56,13 +64,14 @@ func (Kind) Open(_ context.Context, r io.Reader, claim circuit.Claim) (circuit.I
 }
 
 type input struct {
+	circuit   circuit.Circuit
 	slices    [][]byte
 	witnesses []circuit.Witness
 	hash      [32]byte
 	number    uint64
 }
 
-func (in *input) Circuit() circuit.Circuit            { return Circuit() }
+func (in *input) Circuit() circuit.Circuit            { return in.circuit }
 func (in *input) PartitionCount() int                 { return len(in.slices) }
 func (in *input) Slice(partition int) ([]byte, error) { return in.slices[partition], nil }
 func (in *input) SectorNumber() uint64                { return in.number }
