@@ -36,6 +36,7 @@ type fakeRack struct {
 	nodes  func(*wire.NodesReply)
 	letter bool
 	leaks  []string
+	busy   bool // with others' jobs
 }
 
 func newFakeRack() *fakeRack {
@@ -128,10 +129,10 @@ func (f *fakeRack) Letters(context.Context) ([]wire.DeadLetter, error) {
 	return all, f.answers()
 }
 
-func (f *fakeRack) Leaks(context.Context) ([]string, error) {
+func (f *fakeRack) Buffers(context.Context) (bool, []string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.leaks, f.answers()
+	return !f.busy && len(f.leaks) == 0, f.leaks, f.answers()
 }
 
 func (f *fakeRack) change(do func()) func(context.Context) (string, error) {
@@ -216,6 +217,7 @@ func TestDrillFindsWhatDoesNotHold(t *testing.T) {
 		"a device is in quarantine": {fault: drill.Worker, do: func(f *fakeRack) {
 			f.nodes = func(r *wire.NodesReply) { r.Nodes[0].Devices = []wire.DeviceView{{Device: "d", Quarantined: true}} }
 		}, want: "device d of node n1 is in quarantine"},
+		"others work, too": {fault: drill.Worker, do: func(f *fakeRack) { f.busy = true }},
 		"a buffer stays": {fault: drill.Worker, do: func(f *fakeRack) { f.leaks = []string{"synth leaks evals"} },
 			want: "synth leaks evals"},
 		"a dead letter": {fault: drill.Worker, do: func(f *fakeRack) { f.letter = true }, want: "left a dead letter"},

@@ -23,8 +23,9 @@ type Rack interface {
 	Nodes(ctx context.Context) (*wire.NodesReply, error)
 	Books(ctx context.Context) ([]wire.LedgerNode, error)
 	Letters(ctx context.Context) ([]wire.DeadLetter, error)
-	// Leaks names large buffers that should be gone, and buffers that were counted wrongly.
-	Leaks(ctx context.Context) ([]string, error)
+	// Buffers tells whether no large buffer but assets is anywhere, and names those that should be gone or were counted
+	// wrongly.
+	Buffers(ctx context.Context) (none bool, wrong []string, err error)
 	Close()
 }
 

@@ -344,11 +344,13 @@ func (d *drilled) Letters(ctx context.Context) ([]wire.DeadLetter, error) {
 	return reply.Letters, err
 }
 
-// Leaks implements drill.Rack.
-func (d *drilled) Leaks(ctx context.Context) ([]string, error) {
+// Buffers implements drill.Rack.
+func (d *drilled) Buffers(ctx context.Context) (none bool, wrong []string, err error) {
 	var reply wire.FlightReply
 	if err := d.operator.admin(ctx, wire.AdminFlight, &wire.FlightRequest{}, &reply); err != nil {
-		return nil, err
+		return false, nil, err
 	}
-	return leaksOf(&reply), nil
+	busy := slices.ContainsFunc(reply.Nodes, func(n wire.FlightNode) bool { return !n.Idle })
+	wrong = leaksOf(&reply)
+	return !busy && len(wrong) == 0, wrong, nil
 }
