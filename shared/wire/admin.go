@@ -29,6 +29,20 @@ type Empty struct{}
 // Check implements Body.
 func (*Empty) Check() error { return nil }
 
+// PageRequest asks for the nodes, or for their books. A large rack is answered in pages.
+type PageRequest struct {
+	// After is Next of the page before, "" for the first one.
+	After string `json:"after,omitempty"`
+}
+
+// Check implements Body.
+func (r *PageRequest) Check() error {
+	if len(r.After) > 256 {
+		return fault.New(fault.Invalid, "after of %d bytes is none that an answer gave", len(r.After))
+	}
+	return nil
+}
+
 // NodesReply lists the rack.
 type NodesReply struct {
 	Reply
@@ -39,6 +53,8 @@ type NodesReply struct {
 	Paused  bool       `json:"paused,omitempty"` // intake
 	Waiting int        `json:"waiting"`          // partitions
 	Nodes   []NodeView `json:"nodes"`
+	// Next asks for the next page, "" when this is the last one.
+	Next string `json:"next,omitempty"`
 }
 
 // NodeView is one node as the leader sees it.
@@ -179,6 +195,8 @@ type Forgotten struct {
 type LedgerReply struct {
 	Reply
 	Nodes []LedgerNode `json:"nodes"`
+	// Next asks for the next page, "" when this is the last one. A page may begin with the rest of a node's entries.
+	Next string `json:"next,omitempty"`
 }
 
 // LedgerNode is one node's book.
@@ -204,10 +222,17 @@ type LedgerEntry struct {
 type DLQRequest struct {
 	Job    job.ID `json:"job_id,omitempty"` // "" lists
 	Replay bool   `json:"replay,omitempty"`
+	// After is the last job of the page before.
+	After job.ID `json:"after,omitempty"`
 }
 
 // Check implements Body.
 func (r *DLQRequest) Check() error {
+	if r.After != "" {
+		if _, err := job.ParseID(string(r.After)); err != nil {
+			return fault.As(fault.Invalid, err)
+		}
+	}
 	if r.Job == "" {
 		if r.Replay {
 			return fault.New(fault.Invalid, "dlq: replay needs a job")
@@ -239,7 +264,9 @@ func (d *DeadLetter) Check() error {
 type DLQReply struct {
 	Reply
 	Letters []DeadLetter `json:"letters"`
-	// Messages are those that workers could not read, the newest last, when a list was asked for.
+	// More tells that there are older letters: After of the next request is the last job here.
+	More bool `json:"more,omitempty"`
+	// Messages are those that workers could not read, the newest last, on the first page of a list.
 	Messages []DeadMessage `json:"messages,omitempty"`
 }
 
@@ -295,7 +322,9 @@ type Audit struct {
 type AuditReply struct {
 	Reply
 	Records []Audit `json:"records"`
-	More    bool    `json:"more,omitempty"`
+	// More tells that there are further ones, after job Next.
+	More bool   `json:"more,omitempty"`
+	Next job.ID `json:"next,omitempty"`
 }
 
 // Event is published when a job changes.

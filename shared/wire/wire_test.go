@@ -115,6 +115,8 @@ func bodies() map[string]wire.Body {
 		"intake_request": &wire.IntakeRequest{Pause: true, Reason: "maintenance"},
 		"dlq_request":    &wire.DLQRequest{Job: id, Replay: true},
 		"dead_letter":    &wire.DeadLetter{Job: id, Tenant: "main", Circuit: "toy", At: at, Fault: failure},
+		"dlq_page":       &wire.DLQRequest{After: id},
+		"page_request":   &wire.PageRequest{After: "n1/" + attempt.String()},
 		"audit_request":  &wire.AuditRequest{Since: &at, After: id, Limit: 5},
 		"event": &wire.Event{
 			Job: id, Tenant: "main", What: wire.EventPartition, At: at, State: job.Active, Partition: &index,

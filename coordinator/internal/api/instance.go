@@ -94,9 +94,9 @@ func (i *Instance) list(tenant job.Tenant, q *wire.JobsRequest) *wire.JobsReply 
 	jobs, more := i.Store.List(store.Query{Tenant: tenant, State: q.State, Before: q.Before, Limit: limit})
 	reply := &wire.JobsReply{Jobs: []wire.JobSummary{}, More: more}
 	bytes := 0
-	for _, j := range jobs {
+	for k, j := range jobs {
 		s := summary(j.Record)
-		if bytes += size(s); bytes > pageBytesMax {
+		if bytes += size(s); bytes > pageBytesMax && k > 0 {
 			reply.More = true
 			break
 		}
@@ -121,15 +121,15 @@ func (i *Instance) audit(ctx context.Context, _ string, q *wire.AuditRequest) (*
 	if q.Since != nil {
 		since = *q.Since
 	}
-	records, more, err := i.Store.Audits(ctx, q.After, since, limit)
+	records, next, err := i.Store.Audits(ctx, q.After, since, limit)
 	if err != nil {
 		return nil, err
 	}
-	reply := &wire.AuditReply{Records: []wire.Audit{}, More: more}
+	reply := &wire.AuditReply{Records: []wire.Audit{}, More: next != "", Next: next}
 	bytes := 0
-	for _, a := range records {
-		if bytes += size(a); bytes > pageBytesMax {
-			reply.More = true
+	for k, a := range records {
+		if bytes += size(a); bytes > pageBytesMax && k > 0 {
+			reply.More, reply.Next = true, records[k-1].Job
 			break
 		}
 		reply.Records = append(reply.Records, a)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/proofrack/proofrack/coordinator/internal/dispatch"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
@@ -70,12 +71,13 @@ func (l *Leading) why(ctx context.Context, subject string, q *wire.JobRequest) (
 	return &wire.WhyReply{State: j.Record.State, Reasons: reasons}, nil
 }
 
-func (l *Leading) nodes(ctx context.Context, _ string, _ *wire.Empty) (*wire.NodesReply, error) {
+func (l *Leading) nodes(ctx context.Context, _ string, q *wire.PageRequest) (*wire.NodesReply, error) {
 	reply, err := l.Leader.Rack(ctx)
 	if err != nil {
 		return nil, err
 	}
 	reply.Leader = l.Instance
+	pageNodes(reply, q.After)
 	return reply, nil
 }
 
@@ -87,8 +89,13 @@ func (l *Leading) assets(ctx context.Context, _ string, q *wire.AssetsRequest) (
 	return l.Leader.Assets(ctx, q)
 }
 
-func (l *Leading) ledger(ctx context.Context, _ string, _ *wire.Empty) (*wire.LedgerReply, error) {
-	return l.Leader.Ledger(ctx)
+func (l *Leading) ledger(ctx context.Context, _ string, q *wire.PageRequest) (*wire.LedgerReply, error) {
+	reply, err := l.Leader.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pageLedger(reply, q.After)
+	return reply, nil
 }
 
 func (l *Leading) intake(ctx context.Context, _ string, q *wire.IntakeRequest) (*wire.Reply, error) {
@@ -112,20 +119,15 @@ func (l *Leading) flight(_ context.Context, _ string, q *wire.FlightRequest) (*w
 	return reply, nil
 }
 
-// lettersMax bounds a list of dead letters, newest first.
+// lettersMax bounds a page of dead letters, newest first.
 const lettersMax = 500
 
 func (l *Leading) dlq(ctx context.Context, _ string, q *wire.DLQRequest) (*wire.DLQReply, error) {
 	reply := &wire.DLQReply{Letters: []wire.DeadLetter{}}
 	if q.Job == "" {
-		jobs, _ := l.Store.List(store.Query{State: job.Failed, Limit: lettersMax})
-		bytes := 0
-		for _, j := range jobs {
-			letter := letterOf(j.Record)
-			if bytes += size(letter); bytes > pageBytesMax {
-				break
-			}
-			reply.Letters = append(reply.Letters, letter)
+		lettersAfter(l.Store, reply, q.After)
+		if q.After != "" {
+			return reply, nil
 		}
 		var err error
 		reply.Messages, err = l.deadMessages(ctx)
@@ -154,11 +156,27 @@ func (l *Leading) dlq(ctx context.Context, _ string, q *wire.DLQRequest) (*wire.
 	return reply, nil
 }
 
+// lettersAfter adds the page of dead letters that are older than a job, all the newest when it is "".
+func lettersAfter(s *store.Store, reply *wire.DLQReply, after job.ID) {
+	jobs, more := s.List(store.Query{State: job.Failed, Before: after, Limit: lettersMax})
+	reply.More = more
+	bytes := 0
+	for i, j := range jobs {
+		letter := letterOf(j.Record)
+		if bytes += size(letter); bytes > pageBytesMax && i > 0 {
+			reply.More = true
+			return
+		}
+		reply.Letters = append(reply.Letters, letter)
+	}
+}
+
 // Bounds of a list of messages that were no tasks.
 const (
 	deadMessagesMax  = 100  // the newest
 	deadMessagesLook = 2000 // stored ones looked at
 	deadStartBytes   = 128
+	deadTextBytes    = 512 // of a reason, or of a subject
 )
 
 // deadMessages are the messages that workers could not read, the newest last.
@@ -167,7 +185,11 @@ func (l *Leading) deadMessages(ctx context.Context) (list []wire.DeadMessage, er
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	from := uint64(1)
+	state, err := log.State(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count dead letters: %w", err)
+	}
+	from := max(1, state.First, state.Last-min(state.Last, deadMessagesLook-1))
 	for range deadMessagesLook {
 		m, err := log.Next(ctx, wire.DLQSubject(wire.DLQMessages), from)
 		if fault.KindOf(err) == fault.NotFound {
@@ -178,11 +200,16 @@ func (l *Leading) deadMessages(ctx context.Context) (list []wire.DeadMessage, er
 		}
 		from = m.Sequence + 1
 		list = append(list, wire.DeadMessage{
-			At: m.At, Subject: m.Header[wire.HeaderDeadSubject], Reason: m.Header[wire.HeaderDeadReason], Bytes: len(m.Data),
+			At: m.At, Subject: deadText(m.Header[wire.HeaderDeadSubject]), Reason: deadText(m.Header[wire.HeaderDeadReason]),
+			Bytes: len(m.Data),
 			Start: m.Data[:min(len(m.Data), deadStartBytes)],
 		})
 	}
 	return list[max(0, len(list)-deadMessagesMax):], nil
+}
+
+func deadText(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), deadTextBytes)], "")
 }
 
 func letterOf(r *job.Record) wire.DeadLetter {

@@ -91,33 +91,38 @@ func (s *Store) audit(ctx context.Context, key string) (a wire.Audit, bytes int,
 	return a, len(e.Value), nil
 }
 
-// Audits gives audit records, oldest submission first: those after a job, ended since a time; at most limit.
+// auditsRead bounds how many audit records one call of Audits reads.
+const auditsRead = 1000
+
+// Audits gives audit records, oldest submission first: those after a job, ended since a time; at most limit. next is
+// the job to go on after, "" when there are no further ones: there may be fewer records than limit, or none, and yet
+// further ones, since a call reads a bounded number.
 func (s *Store) Audits(
 	ctx context.Context, after job.ID, since time.Time, limit int,
-) (out []wire.Audit, more bool, err error) {
+) (out []wire.Audit, next job.ID, err error) {
 	keys, err := s.kv.Keys(ctx, auditPrefix)
 	if err != nil {
-		return nil, false, fmt.Errorf("list audit records: %w", err)
+		return nil, "", fmt.Errorf("list audit records: %w", err)
 	}
 	slices.Sort(keys)
-	for _, key := range keys {
-		if after != "" && strings.TrimPrefix(key, auditPrefix) <= string(after) {
-			continue
+	from, found := slices.BinarySearch(keys, auditPrefix+string(after))
+	if found {
+		from++
+	}
+	for i, key := range keys[from:] {
+		if i == auditsRead || len(out) == limit {
+			return out, job.ID(strings.TrimPrefix(keys[from+i-1], auditPrefix)), nil
 		}
 		a, _, err := s.audit(ctx, key)
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}
 		if err != nil {
-			return nil, false, err
+			return nil, "", err
 		}
-		if a.EndedAt.Before(since) {
-			continue
+		if !a.EndedAt.Before(since) {
+			out = append(out, a)
 		}
-		if len(out) == limit {
-			return out, true, nil
-		}
-		out = append(out, a)
 	}
-	return out, false, nil
+	return out, "", nil
 }
