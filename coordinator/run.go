@@ -20,6 +20,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
@@ -39,6 +40,12 @@ func Run(ctx context.Context, config Config) error {
 	health := service.NewHealth()
 	mux := http.NewServeMux()
 	health.Mount(mux)
+	recorder, err := flight.New(flight.Config{Process: "coordinator", Resident: flight.Self})
+	if err != nil {
+		return err
+	}
+	flight.Mount(mux,
+		func() flight.Status { return flight.Status{Reports: []flight.Report{recorder.Report()}} }, recorder.Points)
 	c := &coordinator{config: config, health: health, instance: uuid.NewString()}
 	c.log = config.Log.With().Str("instance", c.instance).Logger()
 	group := service.NewGroup(config.Service, config.Log, health)

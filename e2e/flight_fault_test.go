@@ -2,6 +2,9 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -76,4 +79,57 @@ func TestALeakedBufferOfEachClassIsNamed(t *testing.T) {
 	}) {
 		t.Errorf("defects: %+v", reply)
 	}
+}
+
+// Every program serves its buffers, and how they changed, on its own HTTP service.
+func TestProgramsServeTheirBuffers(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	n := r.addNode("n1")
+	address := map[string]string{}
+	start := func(name string, run func(settings ...string) *process) {
+		at, setting := probe(t)
+		run(setting)
+		address[name] = at
+	}
+	start("coordinator", r.startCoordinator)
+	start("synth", n.startSynth)
+	start("gpu", n.startGPU)
+	r.ready()
+	r.submit(1)
+	r.waitDone()
+	get := func(name, path string, read func(io.Reader) error) {
+		t.Helper()
+		client := http.Client{Timeout: answerWithin}
+		answer, err := client.Get("http://" + address[name] + path)
+		r.check(err)
+		defer answer.Body.Close()
+		r.check(read(answer.Body))
+	}
+	for name, processes := range map[string][]string{
+		"coordinator": {"coordinator"}, "synth": {"synth"}, "gpu": {"gpu", "engine cpu"},
+	} {
+		var status flight.Status
+		get(name, "/status", func(body io.Reader) error { return json.NewDecoder(body).Decode(&status) })
+		var got []string
+		for i := range status.Reports {
+			got = append(got, status.Reports[i].Process)
+			if status.Reports[i].RSSBytes == 0 {
+				t.Errorf("%s: nothing is resident in %+v", name, status.Reports[i])
+			}
+		}
+		if !slices.Equal(got, processes) {
+			t.Errorf("%s has reports of %v", name, got)
+		}
+	}
+	for name, class := range map[string]ledger.Class{"synth": ledger.ClassInput, "gpu": ledger.ClassSRS} {
+		get(name, "/flight/timeline", func(body io.Reader) error {
+			points, err := flight.ReadPoints(body)
+			if !slices.ContainsFunc(points, func(p flight.Point) bool { return p.Class == class && p.Pieces > 0 }) {
+				t.Errorf("the time line of %s has no %s: %+v", name, class, points)
+			}
+			return err
+		})
+	}
+	r.checkQuiet()
 }

@@ -545,3 +545,11 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestSelfIsThisProcess(t *testing.T) {
+	t.Parallel()
+	r, err := flight.Self()
+	if err != nil || r.Anonymous < 1<<20 || r.File < 1<<20 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,10 +1,7 @@
 package host
 
 import (
-	"os"
-
 	"github.com/proofrack/proofrack/shared/flight"
-	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
 
@@ -13,11 +10,5 @@ func FlightPoint(class ledger.Class) string { return "flight." + string(class) }
 
 // Recorder makes the flight recorder of this process, under a name.
 func Recorder(process string) (*flight.Recorder, error) {
-	return flight.New(flight.Config{Process: process, Resident: Resident})
-}
-
-// Resident is what this process has in memory.
-func Resident() (flight.Resident, error) {
-	r, err := inventory.NewHost().Resident(os.Getpid())
-	return flight.Resident{Anonymous: r.Anonymous, File: r.Files, Shared: r.Shared}, err
+	return flight.New(flight.Config{Process: process, Resident: flight.Self})
 }

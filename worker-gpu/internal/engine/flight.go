@@ -2,25 +2,17 @@ package engine
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/flight"
-	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
 
 // record starts the engine's flight recorder.
 func (s *server) record() error {
-	facts := inventory.NewHost()
 	var err error
 	s.flight, err = flight.New(flight.Config{
-		Process: FlightProcess(s.setup.Name),
-		Resident: func() (flight.Resident, error) {
-			r, err := facts.Resident(os.Getpid())
-			return flight.Resident{Anonymous: r.Anonymous, File: r.Files, Shared: r.Shared}, err
-		},
-		Proofs: s.count,
+		Process: FlightProcess(s.setup.Name), Resident: flight.Self, Proofs: s.count,
 	})
 	if err != nil {
 		return err
