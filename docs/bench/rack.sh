@@ -38,6 +38,10 @@ for nodes in 1 8; do
   note "ledger, reserve and release, 8 clients on $nodes nodes" "$(median "$log" pairs/s)" pairs/s '>= 8000' 'v >= 8000'
 done
 
+log=$folder/plain.log
+(cd shared/ledger/redisledger && "$folder/ledger.test" -test.run '^$' -test.bench PlainPairs -test.benchtime 2s -test.count 3) >"$log" 2>&1 || short=1
+note 'beside it: SET and DEL, 8 clients, the same Redis' "$(median "$log" pairs/s)" pairs/s 'what the machine leaves' 'v > 0'
+
 echo "== scheduler"
 log=$folder/scheduler.log
 (cd coordinator/internal/scheduler && "$folder/scheduler.test" -test.run '^$' -test.bench 'BenchmarkDecision' -test.benchtime 1000x) \

@@ -2,6 +2,7 @@ package redisledger_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -62,6 +63,32 @@ func benchPairs(b *testing.B, clients, nodes int) {
 			b.Fatalf("after all: %v, %+v", err, book)
 		}
 	}
+}
+
+// BenchmarkPlainPairs measures what the same server and client do in pairs of one SET and one DEL: what the machine
+// leaves for eight clients that wait for each answer, without a script.
+func BenchmarkPlainPairs(b *testing.B) {
+	const clients = 8
+	b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+		rdb := startServer(b).client()
+		defer rdb.Close()
+		ctx := context.Background()
+		b.ResetTimer()
+		var wg sync.WaitGroup
+		for c := range clients {
+			wg.Go(func() {
+				key := fmt.Sprint("plain", c)
+				for i := c; i < b.N; i += clients {
+					if err := errors.Join(rdb.Set(ctx, key, "x", 0).Err(), rdb.Del(ctx, key).Err()); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+	})
 }
 
 // open gives a client of a server, with what edit changes.
