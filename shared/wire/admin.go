@@ -365,10 +365,15 @@ type Lead struct {
 	Instance string        `json:"instance"`
 	Lease    time.Duration `json:"lease_ns"`
 	Seq      uint64        `json:"seq"` // rises with each renewal
+	// Unable is why the leader cannot do all of its work; it gives way to an instance that can.
+	Unable string `json:"unable,omitempty"`
 }
 
-// LeadKey is that key.
-const LeadKey = "leader"
+// LeadKey is that key; LeadChallengeKey is written by an instance that could do better than a leader who is unable.
+const (
+	LeadKey          = "leader"
+	LeadChallengeKey = "challenger"
+)
 
 // FlightRequest asks for the buffers of a node, or of the whole rack when Node is "".
 type FlightRequest struct {

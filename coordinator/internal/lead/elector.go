@@ -22,6 +22,9 @@ type Config struct {
 	Instance string
 	// Lease is how long a leader may go without a renewal; others take over when it has passed. 2s by default.
 	Lease time.Duration
+	// Unable is why this instance could not do all of a leader's work now, "" when it could; nil is always "". It is asked
+	// often and must not block.
+	Unable func() string
 }
 
 // LeaseDefault makes another coordinator lead within three seconds.
@@ -60,6 +63,7 @@ type Elector struct {
 	seenAt   time.Time
 	leading  bool
 	floor    uint64 // terms up to this were used, whatever the key says
+	told     string // why this instance is unable, as it was logged last
 }
 
 // New makes an elector on the bucket c2-lead.
@@ -79,35 +83,58 @@ func (e *Elector) Seen() (wire.Lead, bool) {
 
 // Run takes part until the context ends. Whenever this instance leads, it calls work, whose context ends with the
 // reign; work must return then. When it returns earlier, the lead is given up, and taken again no sooner than a lease
-// later (others go first). An error of work that has a method SeenTerm tells that a higher term was in use elsewhere:
+// later (others go first); one that was merely not renewed in time is taken again at once if nobody else has it. An error of work that has a method SeenTerm tells that a higher term was in use elsewhere:
 // the key began anew with its store, and the next reign's term is above that one. Run returns the context's error.
 func (e *Elector) Run(ctx context.Context, work func(context.Context, Reign) error) error {
-	poll := time.NewTicker(e.cfg.Lease / 4)
+	changed, stop := e.watch(ctx)
+	defer stop()
+	poll := time.NewTimer(0)
 	defer poll.Stop()
 	var pauseUntil time.Time
 	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-poll.C:
+		}
 		if err := e.look(ctx); err != nil && ctx.Err() == nil {
 			e.log.Debug().Err(err).Msg("leader unknown")
 		} else if e.due(time.Now()) && time.Now().After(pauseUntil) {
 			reign, sentAt, err := e.take(ctx)
 			switch {
 			case err == nil:
-				if err := e.reign(ctx, reign, sentAt, work); err != nil && ctx.Err() == nil {
+				err := e.reign(ctx, reign, sentAt, work)
+				if err != nil && ctx.Err() == nil {
 					e.raise(err)
 					e.log.Warn().Err(err).Uint64("term", reign.Term).Msg("lead given up")
 				}
-				pauseUntil = time.Now().Add(e.cfg.Lease)
+				if !errors.Is(err, errExpired) {
+					pauseUntil = time.Now().Add(e.cfg.Lease)
+				}
 			case ctx.Err() == nil && fault.KindOf(err) != fault.Conflict:
 				e.log.Warn().Err(err).Msg("lead not taken")
 			}
+		} else {
+			e.challenge(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll.C:
-		}
+		poll.Reset(e.next(time.Now()))
 	}
 }
+
+// next is how long to wait before the key is looked at again: until nobody leads, if that may be soon.
+func (e *Elector) next(now time.Time) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wait := e.cfg.Lease / 4
+	if left := e.seenAt.Add(e.lease()).Sub(now) + time.Millisecond; left > 0 && left < wait {
+		wait = left
+	}
+	return wait
+}
+
+// lease is the longer of the leader's and the own, so coordinators may be set differently. The lock is held.
+func (e *Elector) lease() time.Duration { return max(e.seen.Lease, e.cfg.Lease) }
 
 // raise notes a term that work has met.
 func (e *Elector) raise(err error) {
@@ -142,6 +169,36 @@ func (e *Elector) look(ctx context.Context) error {
 	return nil
 }
 
+// watch has changes of the key seen when they happen; the channel gets a value when the lead was released. Without it,
+// looking from time to time is enough.
+func (e *Elector) watch(ctx context.Context) (released <-chan struct{}, stop func()) {
+	changed := make(chan struct{}, 1)
+	stop, err := e.kv.Watch(ctx, "", func(entry bus.Entry) {
+		var l wire.Lead
+		if entry.Key != wire.LeadKey || entry.Deleted || json.Unmarshal(entry.Value, &l) != nil {
+			return
+		}
+		e.mu.Lock()
+		later := entry.Revision > e.revision
+		e.mu.Unlock()
+		if !later {
+			return
+		}
+		e.saw(l, entry.Revision)
+		if l.Instance == "" {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}, func() {})
+	if err != nil {
+		e.log.Debug().Err(err).Msg("leader not watched")
+		return nil, func() {}
+	}
+	return changed, stop
+}
+
 func (e *Elector) saw(l wire.Lead, revision uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,14 +207,19 @@ func (e *Elector) saw(l wire.Lead, revision uint64) {
 	}
 }
 
-// due tells whether nobody leads. The longer of both leases counts, so coordinators may be set differently.
+// due tells whether nobody leads, and no better instance is to go first.
 func (e *Elector) due(now time.Time) bool {
+	unable := e.unable()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.revision == 0 || e.seen.Instance == "" {
-		return true
+	since := now.Sub(e.seenAt)
+	switch {
+	case unable != "":
+		return since > e.lease()+e.cfg.Lease // one that is able has taken it by then
+	case e.revision == 0, e.seen.Instance == "", e.seen.Instance == e.cfg.Instance:
+		return true // the own, since the reign before: nobody else has taken it
 	}
-	return now.Sub(e.seenAt) > max(e.seen.Lease, e.cfg.Lease)
+	return since > e.lease()
 }
 
 // take writes the next term. It gives the time before the write, from which the lease counts.
@@ -169,6 +231,7 @@ func (e *Elector) take(ctx context.Context) (Reign, time.Time, error) {
 	e.mu.Unlock()
 	next := wire.Lead{
 		Version: 1, Term: last + 1, Epoch: old.Epoch, Instance: e.cfg.Instance, Lease: e.cfg.Lease, Seq: old.Seq + 1,
+		Unable: e.unable(),
 	}
 	if next.Epoch == "" {
 		next.Epoch = uuid.NewString()
@@ -209,12 +272,12 @@ func (e *Elector) reign(ctx context.Context, r Reign, sentAt time.Time, work fun
 	done := make(chan error, 1)
 	go func() { done <- work(workCtx, r) }()
 
-	deadline := time.AfterFunc(time.Until(sentAt.Add(e.cfg.Lease)), func() {
-		end(fault.New(fault.Lost, "lead not renewed for %s", e.cfg.Lease))
-	})
-	defer deadline.Stop()
+	expired := fault.As(fault.Lost, fmt.Errorf("%w for %s", errExpired, e.cfg.Lease))
+	deadline := newDeadline(sentAt.Add(e.cfg.Lease), e.cfg.Lease/8, func() { end(expired) })
+	defer deadline.stop()
 	renew := time.NewTicker(e.cfg.Lease / 4)
 	defer renew.Stop()
+	var rival rival
 	for {
 		select {
 		case err := <-done:
@@ -225,20 +288,35 @@ func (e *Elector) reign(ctx context.Context, r Reign, sentAt time.Time, work fun
 			return err
 		case <-workCtx.Done():
 			err := <-done
-			if ctx.Err() != nil {
+			cause := context.Cause(workCtx)
+			if ctx.Err() != nil || errors.Is(cause, errGivenWay) {
 				e.release(r)
+			}
+			if ctx.Err() != nil {
 				return err
 			}
-			return context.Cause(workCtx)
+			return cause
+		case late := <-deadline.late:
+			sentAt := time.Now()
+			if err := e.renew(workCtx, r); err != nil {
+				end(errors.Join(expired, err))
+				continue
+			}
+			deadline.set(sentAt.Add(e.cfg.Lease))
+			e.log.Warn().Dur("stood_still", late).Uint64("term", r.Term).
+				Msg("this host stood still for longer than the lease; nobody else has taken the lead, it goes on")
 		case <-renew.C:
 			sentAt := time.Now()
 			switch err := e.renew(workCtx, r); {
 			case err == nil:
-				deadline.Reset(time.Until(sentAt.Add(e.cfg.Lease)))
+				deadline.set(sentAt.Add(e.cfg.Lease))
 			case fault.KindOf(err) == fault.Lost:
 				end(err)
 			default:
 				e.log.Debug().Err(err).Msg("lead not renewed")
+			}
+			if e.outdone(workCtx, &rival) {
+				end(errGivenWay)
 			}
 		}
 	}
@@ -254,7 +332,8 @@ func (e *Elector) lead(on bool) {
 func (e *Elector) renew(ctx context.Context, r Reign) error {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2)
 	defer cancel()
-	return e.change(ctx, r, func(*wire.Lead) {})
+	unable := e.unable()
+	return e.change(ctx, r, func(l *wire.Lead) { l.Unable = unable })
 }
 
 // change rewrites the own key. When the write's answer was lost, or somebody else wrote, the key tells which it was.
