@@ -25,5 +25,11 @@
 // (B79). LOADING, BUSY and the like are fault.Transient (B75). A call whose outcome is unknown may be repeated. Keys
 // that were evicted or deleted by hand are found by their count and close the book.
 //
+// # Order
+//
+// Operations are linearizable, with the machine of package ledger as the specification: one script each. Declare reads
+// the book, computes, and writes if nobody else has written meanwhile; it bears the time of the reading, which can be
+// a round trip older than the writing.
+//
 // It doesn't retry, doesn't queue what could not be sent, and doesn't speak to Redis Cluster or Sentinel.
 package redisledger
