@@ -73,19 +73,25 @@ func (a *app) assetsCommand() *cobra.Command {
 
 func (a *app) assetsListCommand() *cobra.Command {
 	var flags rackFlags
+	var q wire.AssetsRequest
 	c := &cobra.Command{
 		Use:   "list [NODE]",
 		Short: "show what nodes hold: bytes, users, last use, and loads that go on",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: a.ordered(&flags, func(c *cobra.Command, args []string, r *rack) error {
-			var q wire.AssetsRequest
-			if len(args) == 1 {
+		Args: func(c *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return nil
+			case 1:
 				node, err := job.ParseNode(args[0])
 				if err != nil {
 					return misuse("%w", err)
 				}
 				q.Node = node
+				return nil
 			}
+			return fail(usage, helpHint(c), "unexpected argument %q", args[1])
+		},
+		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 			var reply wire.AssetsReply
 			if err := r.admin(c.Context(), wire.AdminAssets, &q, &reply); err != nil {
 				return err
@@ -100,17 +106,21 @@ func (a *app) assetsListCommand() *cobra.Command {
 func (a *app) assetsOrderCommand(do, short string) *cobra.Command {
 	var flags rackFlags
 	var from string
+	var q wire.AssetsRequest
 	c := &cobra.Command{
 		Use:   do + " NODE CIRCUIT",
 		Short: short,
-		RunE: a.ordered(&flags, func(c *cobra.Command, args []string, r *rack) error {
+		PreRunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fail(usage, helpHint(c), "name a node and a circuit")
 			}
-			q := wire.AssetsRequest{Do: do, Node: job.Node(args[0]), Circuit: args[1], From: job.Node(from)}
+			q = wire.AssetsRequest{Do: do, Node: job.Node(args[0]), Circuit: args[1], From: job.Node(from)}
 			if err := q.Check(); err != nil {
 				return misuse("%w", err)
 			}
+			return nil
+		},
+		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 			var reply wire.AssetsReply
 			if err := r.admin(c.Context(), wire.AdminAssets, &q, &reply); err != nil {
 				return err

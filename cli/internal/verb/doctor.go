@@ -16,6 +16,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/config"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/inventory"
@@ -51,9 +52,9 @@ type doctorResult struct {
 
 func (r *doctorResult) human(w io.Writer) {
 	for _, c := range r.Checks {
-		fmt.Fprintf(w, "%-7s %-12s %s\n", c.Verdict, c.Name, oneLine(c.Text))
+		fmt.Fprintf(w, "%-7s %-12s %s\n", c.Verdict, c.Name, sentence(c.Text))
 		if c.Fix != "" {
-			fmt.Fprintf(w, "%-7s %-12s -> %s\n", "", "", oneLine(c.Fix))
+			fmt.Fprintf(w, "%-7s %-12s -> %s\n", "", "", sentence(c.Fix))
 		}
 	}
 }
@@ -63,7 +64,8 @@ func (r *doctorResult) add(v verdict, name, fix, format string, args ...any) {
 	if v == verdictFix {
 		r.Fixes++
 	}
-	r.Checks = append(r.Checks, check{Name: name, Verdict: v, Text: fmt.Sprintf(format, args...), Fix: fix})
+	text := config.HideUserInfoIn(fmt.Sprintf(format, args...))
+	r.Checks = append(r.Checks, check{Name: name, Verdict: v, Text: text, Fix: fix})
 }
 
 // broken keeps an error with the remedy that it brings, or else the given one.

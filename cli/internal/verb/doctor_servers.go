@@ -30,7 +30,7 @@ func (r *doctorResult) nats(ctx context.Context, a *app, flags *doctorFlags) {
 		return
 	}
 	defer c.close()
-	r.add(verdictOK, name, "", "%s answers", server)
+	r.add(verdictOK, name, "", "%s answers", secretless(server))
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	r.payload(ctx, c.bus)
@@ -157,6 +157,11 @@ func (r *doctorResult) ledgerStore(ctx context.Context, flags *doctorFlags) {
 	const name = "redis"
 	if flags.redis == "" {
 		r.add(verdictInfo, name, "", "not looked at: --redis names no server")
+		return
+	}
+	if shown := secretless(flags.redis); shown != flags.redis {
+		r.add(verdictFix, name, "name host:port alone, the user with --redis-user, the password with --redis-password-file",
+			"address %s holds more than a host and a port", shown)
 		return
 	}
 	config := redisledger.DefaultConfig()

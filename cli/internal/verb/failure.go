@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/proofrack/proofrack/shared/config"
 	"github.com/proofrack/proofrack/shared/proof/c1"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs"
@@ -111,7 +112,7 @@ func classify(err error) *failure {
 // reportFailure writes the one line about an error and gives the exit code.
 func reportFailure(w io.Writer, asJSON bool, err error) int {
 	f := classify(err)
-	message := oneLine(f.err.Error())
+	message := config.HideUserInfoIn(sentence(f.err.Error()))
 	if asJSON {
 		line, marshalErr := json.Marshal(map[string]any{
 			"error": map[string]any{"kind": f.kind, "message": message, "hint": f.hint, "exit_code": f.kind.exitCode()},
@@ -128,10 +129,31 @@ func reportFailure(w io.Writer, asJSON bool, err error) int {
 	return f.kind.exitCode()
 }
 
+// sentence makes a text of several lines one of a single line, as people write it: between lines stands "; ", or a
+// space after a colon, a comma or a semicolon. Errors that are joined have a line each.
+func sentence(text string) string {
+	var joined strings.Builder
+	for line := range strings.FieldsFuncSeq(text, isBreak) {
+		line = strings.TrimSpace(oneLine(line))
+		if before := joined.String(); line != "" && before != "" {
+			if strings.ContainsAny(before[len(before)-1:], ":,;") {
+				joined.WriteString(" ")
+			} else {
+				joined.WriteString("; ")
+			}
+		}
+		joined.WriteString(line)
+	}
+	return joined.String()
+}
+
+// isBreak tells what ends a line.
+func isBreak(r rune) bool { return r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 }
+
 // oneLine makes a text harmless on a terminal: control characters, line breaks among them, become spaces.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x202e || isBreak(r) {
 			return ' '
 		}
 		return r

@@ -3,6 +3,9 @@ package verb
 import (
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
@@ -148,3 +151,33 @@ func (f *sectorNumberFlag) String() string {
 
 // Type names the flag's values in help texts.
 func (f *sectorNumberFlag) Type() string { return "NUMBER" }
+
+// spanFlag is a time span above zero.
+type spanFlag struct{ to *time.Duration }
+
+// spanVar defines a flag for a time span above zero. Its default may be zero, which stands for none.
+func spanVar(c *cobra.Command, to *time.Duration, name string, standard time.Duration, usage string) {
+	*to = standard
+	c.Flags().Var(&spanFlag{to}, name, usage)
+}
+
+// Set parses the flag.
+func (f *spanFlag) Set(text string) error {
+	span, err := time.ParseDuration(text)
+	if err != nil || span <= 0 {
+		return misuse("%q is no time span above zero: write one such as 30s, 5m or 1h30m", text)
+	}
+	*f.to = span
+	return nil
+}
+
+// String is the span; none is no text.
+func (f *spanFlag) String() string {
+	if f.to == nil || *f.to == 0 {
+		return ""
+	}
+	return f.to.String()
+}
+
+// Type names the flag's values in help texts.
+func (f *spanFlag) Type() string { return "TIME" }

@@ -70,7 +70,7 @@ func TestFailureIsOneHarmlessLine(t *testing.T) {
 	t.Parallel()
 	var errs bytes.Buffer
 	code := reportFailure(&errs, false, misuse("a\x1b[31m\nb\u2028c"))
-	if code != 2 || errs.String() != "proofrack: a [31m b c\n" {
+	if code != 2 || errs.String() != "proofrack: a [31m; b; c\n" {
 		t.Fatalf("got code %d, %q", code, &errs)
 	}
 }

@@ -50,20 +50,24 @@ func (a *app) jobsCommand() *cobra.Command {
 	var state, before string
 	var limit int
 	var all bool
+	var request wire.JobsRequest
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "list the tenant's jobs, newest first",
 		Args:  noArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			request = wire.JobsRequest{State: job.State(state), Before: job.ID(before), Limit: limit}
+			if err := request.Check(); err != nil {
+				return misuse("%w", err)
+			}
+			return nil
+		},
 		RunE: a.askedAs(&flags, func() string {
 			if all {
 				return asOperator
 			}
 			return asTenant
 		}, func(c *cobra.Command, _ []string, r *rack) error {
-			request := wire.JobsRequest{State: job.State(state), Before: job.ID(before), Limit: limit}
-			if err := request.Check(); err != nil {
-				return misuse("%w", err)
-			}
 			if all {
 				var reply wire.JobsReply
 				if err := r.admin(c.Context(), wire.AdminJobs, &request, &reply); err != nil {
@@ -109,9 +113,9 @@ func (r *jobResult) human(w io.Writer) {
 		row(w, "time", "%.2f s", record.EndedAt.Sub(record.SubmittedAt).Seconds())
 	}
 	if record.Fault != nil {
-		row(w, "reason", "%s (%s)", oneLine(record.Fault.Message), record.Fault.Kind)
+		row(w, "reason", "%s (%s)", sentence(record.Fault.Message), record.Fault.Kind)
 		if record.Fault.Hint != "" {
-			row(w, "", "%s", oneLine(record.Fault.Hint))
+			row(w, "", "%s", sentence(record.Fault.Hint))
 		}
 	}
 	if record.Output == job.OutputPartitions {
@@ -155,12 +159,15 @@ func printPartition(w io.Writer, index int, p *job.Partition) {
 		}
 		if at.Handoff != "" {
 			text += ", handed over in " + at.Handoff
+			if at.HandoffReason != "" {
+				text += " (" + oneLine(at.HandoffReason) + ")"
+			}
 		}
 		if len(at.Seconds) > 0 {
 			text += ", " + timesOf(at.Seconds)
 		}
 		if at.Fault != nil {
-			text += ": " + oneLine(at.Fault.Message)
+			text += ": " + sentence(at.Fault.Message)
 		}
 		if at.TraceID != "" {
 			text += " (trace " + at.TraceID + ")"
@@ -182,7 +189,7 @@ func (a *app) jobCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "job JOB",
 		Short: "show a job with every attempt",
-		Args:  oneArg("the job", jobHint),
+		Args:  oneJob(jobHint),
 		RunE: a.asked(&flags, func(c *cobra.Command, args []string, r *rack) error {
 			id, err := jobArg(args)
 			if err != nil {
@@ -207,7 +214,7 @@ func (a *app) watchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch JOB",
 		Short: "follow a job until it has ended",
-		Args:  oneArg("the job", jobHint),
+		Args:  oneJob(jobHint),
 		RunE: a.asked(&flags, func(c *cobra.Command, args []string, r *rack) error {
 			id, err := jobArg(args)
 			if err != nil {
@@ -221,7 +228,7 @@ func (a *app) watchCommand() *cobra.Command {
 		}),
 	}
 	flags.register(c)
-	c.Flags().DurationVar(&limit, "wait", 0, "wait this long at most; the job goes on")
+	spanVar(c, &limit, "wait", 0, "wait this long at most; the job goes on")
 	return c
 }
 
@@ -267,7 +274,7 @@ func (a *app) whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why JOB",
 		Short: "say why a job waits: the pool, the missing bytes and who holds them",
-		Args:  oneArg("the job", jobHint),
+		Args:  oneJob(jobHint),
 		RunE: a.asked(&flags, func(c *cobra.Command, args []string, r *rack) error {
 			id, err := jobArg(args)
 			if err != nil {
@@ -300,7 +307,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel JOB",
 		Short: "end a job; what of it runs is stopped",
-		Args:  oneArg("the job", jobHint),
+		Args:  oneJob(jobHint),
 		RunE: a.asked(&flags, func(c *cobra.Command, args []string, r *rack) error {
 			id, err := jobArg(args)
 			if err != nil {

@@ -24,7 +24,7 @@ type nodesResult struct{ *wire.NodesReply }
 func (r *nodesResult) human(w io.Writer) {
 	state := "ready"
 	if !r.Ready {
-		state = "not ready: " + oneLine(r.Reason)
+		state = "not ready: " + sentence(r.Reason)
 	}
 	row(w, "rack", "%s", state)
 	row(w, "leader", "%s, term %d", r.Leader, r.Term)
@@ -62,13 +62,13 @@ func printNode(w io.Writer, n *wire.NodeView) {
 	case n.Cordoned:
 		state = "cordoned"
 	case !n.Ready:
-		state = "not ready: " + oneLine(n.Reason)
+		state = "not ready: " + sentence(n.Reason)
 	}
 	fmt.Fprintf(w, "\nnode %s\t%s\tseen %s ago\t%d running\n", n.Node, state, ago(n.SeenAt), n.Running)
 	for _, p := range n.Processes {
 		text := p.State
 		if p.Reason != "" {
-			text += ": " + oneLine(p.Reason)
+			text += ": " + sentence(p.Reason)
 		}
 		host := ""
 		if p.Host {
@@ -80,9 +80,9 @@ func printNode(w io.Writer, n *wire.NodeView) {
 		text := "healthy"
 		switch {
 		case d.Quarantined:
-			text = "quarantined: " + oneLine(d.Reason)
+			text = "quarantined: " + sentence(d.Reason)
 		case !d.Healthy:
-			text = "unhealthy: " + oneLine(d.Reason)
+			text = "unhealthy: " + sentence(d.Reason)
 		}
 		fmt.Fprintf(
 			w,
@@ -141,17 +141,21 @@ func (a *app) drainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drain NODE | drain --all",
 		Short: "give a node, or the whole rack, no new work, and let what runs end",
-		RunE: a.ordered(&flags, func(c *cobra.Command, args []string, r *rack) error {
+		PreRunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case all == (len(args) == 1) || len(args) > 1:
 				return fail(usage, helpHint(c), "name one node, or --all for the whole rack")
-			case !all:
-				node, err := job.ParseNode(args[0])
-				if err != nil {
-					return misuse("%w", err)
-				}
-				request.Node = node
+			case all:
+				return nil
 			}
+			node, err := job.ParseNode(args[0])
+			if err != nil {
+				return misuse("%w", err)
+			}
+			request.Node = node
+			return nil
+		},
+		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
 			for {
 				var reply wire.DrainReply
 				if err := r.admin(c.Context(), wire.AdminDrain, &request, &reply); err != nil {
@@ -162,7 +166,7 @@ func (a *app) drainCommand() *cobra.Command {
 				}
 				select {
 				case <-c.Context().Done():
-					return c.Context().Err()
+					return fail(interrupted, "--undo takes it back", "interrupted; the drain goes on")
 				case <-time.After(time.Second):
 				}
 			}
@@ -225,7 +229,7 @@ func (r *lettersResult) human(w io.Writer) {
 	}
 	for i := range r.Letters {
 		l := &r.Letters[i]
-		row(w, string(l.Job), "%s of tenant %s, %s ago: %s", l.Circuit, l.Tenant, ago(l.At), oneLine(l.Fault.Message))
+		row(w, string(l.Job), "%s of tenant %s, %s ago: %s", l.Circuit, l.Tenant, ago(l.At), sentence(l.Fault.Message))
 		if l.Record != nil {
 			(&jobResult{Record: l.Record}).human(w)
 		}
@@ -233,7 +237,7 @@ func (r *lettersResult) human(w io.Writer) {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		row(w, "message", "%s on %s, %s ago: %s; it begins %q", byteText(int64(m.Bytes)), oneLine(m.Subject), ago(m.At),
-			oneLine(m.Reason), m.Start)
+			sentence(m.Reason), m.Start)
 	}
 }
 
@@ -261,7 +265,7 @@ func (a *app) dlqCommand() *cobra.Command {
 			}),
 		}
 		if needsJob {
-			c.Args = oneArg("the job", `"proofrack dlq list" lists the dead letters`)
+			c.Args = oneJob(`"proofrack dlq list" lists the dead letters`)
 		}
 		flags.register(c)
 		return c
@@ -372,7 +376,7 @@ func (a *app) auditCommand() *cobra.Command {
 		}),
 	}
 	flags.register(c)
-	c.Flags().DurationVar(&since, "since", 0, "only of this last time")
+	spanVar(c, &since, "since", 0, "only of this last time")
 	c.Flags().StringVar(&after, "after", "", "the page after this job")
 	c.Flags().IntVar(&request.Limit, "limit", 0, "length of a page")
 	return c

@@ -34,7 +34,7 @@ func (a *app) emit(r result, outputTaken bool) error {
 
 // warn prints one line on standard error.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.Err, "proofrack: warning: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.Err, "proofrack: warning: %s\n", sentence(fmt.Sprintf(format, args...)))
 }
 
 // seconds is a duration as results carry it.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/client"
+	"github.com/proofrack/proofrack/shared/config"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -28,6 +31,26 @@ type rackFlags struct {
 // defaultServer is where "proofrack up" listens.
 const defaultServer = "nats://127.0.0.1:4222"
 
+// isServer tells whether a text is a server's address as the NATS library reads it.
+func isServer(text string) bool {
+	text = strings.TrimSpace(text)
+	if !strings.Contains(text, "://") {
+		text = "nats://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Path != "" && u.Path != "/" {
+		return false
+	}
+	if u.Port() == "" {
+		return true
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0
+}
+
+// secretless is a server's address as it may be shown.
+func secretless(server string) string { return oneLine(config.HideUserInfo(server)) }
+
 // connectPause is between attempts to connect.
 const connectPause = 300 * time.Millisecond
 
@@ -40,7 +63,7 @@ func (f *rackFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.creds, "creds", "", "credentials file (PROOFRACK_CREDS)")
 	flags.StringVar(&f.ca, "ca", "", "CA certificates of the rack, PEM (PROOFRACK_CA)")
 	flags.StringVar(&f.tenant, "tenant", "", "tenant (PROOFRACK_TENANT, else the credential's, else main)")
-	flags.DurationVar(&f.timeout, "timeout", answerTimeout, "how long to wait for an answer")
+	spanVar(c, &f.timeout, "timeout", answerTimeout, "how long to wait for an answer")
 }
 
 func or(values ...string) string {
@@ -72,36 +95,42 @@ const (
 // config is the connection's, for a verb that wants a kind of credential. What the credential says of itself needs no
 // flag.
 func (f *rackFlags) config(want string) (*natsbus.Config, job.Tenant, error) {
-	config := natsbus.DefaultConfig()
-	config.URLs = []string{or(f.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
-	config.CredsFile = or(f.creds, os.Getenv("PROOFRACK_CREDS"))
-	config.CAFile = or(f.ca, os.Getenv("PROOFRACK_CA"))
-	config.Name = "proofrack-cli"
+	settings := natsbus.DefaultConfig()
+	settings.ConnectTimeout = min(settings.ConnectTimeout, max(f.timeout, time.Millisecond))
+	settings.URLs = []string{or(f.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
+	for server := range strings.SplitSeq(settings.URLs[0], ",") {
+		if !isServer(server) {
+			return nil, "", fail(usage, "write nats://host:port", "--server: %q is no address of a server", secretless(server))
+		}
+	}
+	settings.CredsFile = or(f.creds, os.Getenv("PROOFRACK_CREDS"))
+	settings.CAFile = or(f.ca, os.Getenv("PROOFRACK_CA"))
+	settings.Name = "proofrack-cli"
 	named := or(f.tenant, os.Getenv("PROOFRACK_TENANT"))
 	tenant, err := job.ParseTenant(or(named, string(job.MainTenant)))
 	if err != nil {
 		return nil, "", misuse("--tenant: %w", err)
 	}
-	if config.CredsFile == "" {
-		return &config, tenant, nil
+	if settings.CredsFile == "" {
+		return &settings, tenant, nil
 	}
-	identity, err := natsbus.ReadIdentity(config.CredsFile)
+	identity, err := natsbus.ReadIdentity(settings.CredsFile)
 	if err != nil {
 		return nil, "", fail(badInput, fault.ReportOf("", err).Hint, "%w", err)
 	}
 	switch {
 	case want != asAnybody && identity.Kind != "" && identity.Kind != want:
 		return nil, "", fail(badInput, fmt.Sprintf("name %s credential with --creds or PROOFRACK_CREDS", article(want)),
-			"this needs %s credential; %s is of %s %s", article(want), config.CredsFile, identity.Kind, identity.Name)
+			"this needs %s credential; %s is of %s %s", article(want), settings.CredsFile, identity.Kind, identity.Name)
 	case identity.Kind == asTenant && named != "" && named != identity.Name:
 		return nil, "", fail(badInput, "leave --tenant and PROOFRACK_TENANT out, or name the other tenant's credential",
-			"tenant %s was named; credential %s is of tenant %s", named, config.CredsFile, identity.Name)
+			"tenant %s was named; credential %s is of tenant %s", named, settings.CredsFile, identity.Name)
 	case identity.Kind == asTenant:
 		if tenant, err = job.ParseTenant(identity.Name); err != nil {
-			return nil, "", fail(badInput, "", "credential %s: %w", config.CredsFile, err)
+			return nil, "", fail(badInput, "", "credential %s: %w", settings.CredsFile, err)
 		}
 	}
-	return &config, tenant, nil
+	return &settings, tenant, nil
 }
 
 // article is a kind of credential with its article.
@@ -114,20 +143,11 @@ func article(kind string) string {
 
 // connect connects to the rack, trying until the flags' timeout.
 func (a *app) connect(ctx context.Context, f *rackFlags, want string) (*rack, error) {
-	config, tenant, err := f.config(want)
+	settings, tenant, err := f.config(want)
 	if err != nil {
 		return nil, err
 	}
-	dialCtx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	b, err := natsbus.Connect(dialCtx, *config)
-	for fault.KindOf(err) == fault.Transient && dialCtx.Err() == nil {
-		select {
-		case <-dialCtx.Done():
-		case <-time.After(connectPause):
-			b, err = natsbus.Connect(dialCtx, *config)
-		}
-	}
+	b, err := dial(ctx, settings, f.timeout)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -137,9 +157,29 @@ func (a *app) connect(ctx context.Context, f *rackFlags, want string) (*rack, er
 		return nil, fail(badInput, hint, "%w", err)
 	case err != nil:
 		return nil, fail(noAnswer, `is the rack running, and is --server right? "proofrack up" starts one`,
-			"connect to the rack at %s: %w", config.URLs[0], err)
+			"%w", err)
 	}
 	return &rack{bus: b, client: client.New(b, tenant), tenant: tenant, timeout: f.timeout}, nil
+}
+
+// dial connects, trying until a time is over. The error is that of the last try that it did not cut short.
+func dial(ctx context.Context, settings *natsbus.Config, limit time.Duration) (bus.Bus, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		b, err := natsbus.Connect(ctx, *settings)
+		if err == nil || fault.KindOf(err) != fault.Transient {
+			return b, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(connectPause):
+			if ctx.Err() != nil {
+				return nil, err
+			}
+		}
+	}
 }
 
 // within bounds a question that is answered at once.
@@ -162,18 +202,14 @@ func refused(err error) error {
 	if err == nil {
 		return nil
 	}
-	hint := ""
-	var report *fault.Report
-	if errors.As(err, &report) {
-		hint = report.Hint
-	}
+	hint := fault.ReportOf("", err).Hint
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.Conflict, fault.NotFound, fault.Corrupt:
 		return fail(badInput, hint, "%w", err)
 	case fault.Exhausted:
 		return fail(noRoom, hint, "%w", err)
 	case fault.Transient:
-		return fail(noAnswer, or(hint, `"proofrack nodes" tells whether the rack is ready`), "%w", err)
+		return fail(noAnswer, or(hint, "is a coordinator running, and has it time? --timeout waits longer"), "%w", err)
 	case fault.Cancelled:
 		if errors.Is(err, context.Canceled) {
 			return err
@@ -215,6 +251,18 @@ func jobArg(args []string) (job.ID, error) {
 		return "", fail(usage, `"proofrack jobs" lists them`, "%w", err)
 	}
 	return id, nil
+}
+
+// oneJob wants exactly one argument, which must look like a job's id.
+func oneJob(hint string) cobra.PositionalArgs {
+	one := oneArg("the job", hint)
+	return func(c *cobra.Command, args []string) error {
+		if err := one(c, args); err != nil {
+			return err
+		}
+		_, err := jobArg(args)
+		return err
+	}
 }
 
 const jobHint = `"proofrack jobs" lists the jobs`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -61,40 +62,53 @@ func (a *app) submitCommand() *cobra.Command {
 		Long: "submit hands a C1 output to the rack, which checks all of it before it accepts the job, and waits until\n" +
 			"the job has ended. With --detach it prints the job's id and returns. Interrupting it leaves the job alone.",
 		Args: oneArg("the C1 output", sampleHint),
-		RunE: a.asked(&flags.rack, func(c *cobra.Command, args []string, r *rack) error {
-			return a.submit(c, r, args[0], &flags)
-		}),
+		RunE: func(c *cobra.Command, args []string) error { return a.submitInput(c, args, &flags) },
 	}
 	flags.rack.register(c)
+	c.Flags().Lookup("timeout").Usage = "how long to wait for a rack that is not there; if given, for its answer too"
 	flags.job.register(c)
 	c.Flags().
 		StringVar(&flags.key, "key", "", "the same key and input give the same job, however often they are submitted")
 	c.Flags().StringVar(&flags.kind, "kind", "", "kind of proof, when it is not the proof of replication")
 	c.Flags().IntVar(&flags.priority, "priority", 0, "-100 to 100, higher goes first")
-	c.Flags().DurationVar(&flags.within, "deadline", 0, "fail the job if it has not ended after this time")
+	spanVar(c, &flags.within, "deadline", 0, "fail the job if it has not ended after this time")
 	c.Flags().StringVar(&flags.output, "output", "", `"partitions" for non-interactive inputs`)
-	c.Flags().DurationVar(&flags.wait, "wait", 0, "wait this long at most; the job goes on")
+	spanVar(c, &flags.wait, "wait", 0, "wait this long at most; the job goes on")
 	c.Flags().BoolVar(&flags.detach, "detach", false, "do not wait")
 	c.Flags().BoolVar(&flags.forNode, "wait-for-node", false, "accept a job that no node of the rack can hold now")
 	c.Flags().StringVar(&flags.out, "out", "", `file for the proof, or "-"`)
 	return c
 }
 
-func (a *app) submit(c *cobra.Command, r *rack, path string, flags *submitFlags) error {
+// submitInput looks at flags and file before it asks for the rack.
+func (a *app) submitInput(c *cobra.Command, args []string, flags *submitFlags) error {
 	if !flags.job.miner.set {
 		return fail(usage, "give the miner's actor id, such as --miner f01000", "--miner is missing")
 	}
 	if flags.detach && flags.out != "" {
 		return fail(usage, `fetch the proof later with "proofrack result"`, "--detach and --out exclude each other")
 	}
-	source, err := a.openInput(path, "C1 output", sampleHint)
+	if flags.detach && flags.wait > 0 {
+		return fail(usage, `wait later with "proofrack watch"`, "--detach and --wait exclude each other")
+	}
+	if info, err := os.Stat(args[0]); err == nil && info.Size() > wire.ReferenceBytesMax {
+		return fail(badInput, "", "C1 output %q has %d bytes, a rack takes %d at most", args[0], info.Size(),
+			int64(wire.ReferenceBytesMax))
+	}
+	source, err := a.openInput(args[0], "C1 output", sampleHint)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
+	return a.asked(&flags.rack, func(c *cobra.Command, _ []string, r *rack) error {
+		return a.submit(c, r, source, flags)
+	})(c, args)
+}
+
+func (a *app) submit(c *cobra.Command, r *rack, source io.Reader, flags *submitFlags) error {
 	request := client.Request{
 		Key: flags.key, Kind: flags.kind, Miner: strconv.FormatUint(flags.job.miner.id, 10), Priority: flags.priority,
-		Output: flags.output, WaitForNode: flags.forNode, Input: source,
+		Output: flags.output, WaitForNode: flags.forNode, Input: source, SetupWait: r.timeout,
 	}
 	if flags.job.number.set {
 		request.SectorNumber = &flags.job.number.number
@@ -103,7 +117,11 @@ func (a *app) submit(c *cobra.Command, r *rack, path string, flags *submitFlags)
 		at := time.Now().Add(flags.within)
 		request.Deadline = &at
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), max(r.timeout, submitTimeout))
+	limit := submitTimeout
+	if c.Flags().Changed("timeout") {
+		limit = r.timeout
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), limit)
 	defer cancel()
 	submitted, err := r.client.Submit(ctx, request)
 	if err != nil {
@@ -127,16 +145,23 @@ func (a *app) submit(c *cobra.Command, r *rack, path string, flags *submitFlags)
 	return a.deliver(c.Context(), r, out, ended, flags.out)
 }
 
-// submitTimeout bounds sending and checking an input, the largest ones too.
+// submitTimeout bounds sending and checking an input, the largest ones too, unless the user says how long.
 const submitTimeout = 5 * time.Minute
 
-// await waits for the end of a job with a bar per partition, or lines where there is no terminal.
+// await waits for the end of a job with a bar per partition, or lines where there is no terminal. A rack that goes away
+// meanwhile is waited for; one that is not there at the beginning is not.
 func (a *app) await(ctx context.Context, r *rack, id job.ID, limit time.Duration) (*jobResult, error) {
 	waiting := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
+	}
+	first, cancel := r.within(waiting)
+	_, err := r.client.Status(first, id)
+	cancel()
+	if err != nil && waiting.Err() == nil {
+		return nil, refused(err)
 	}
 	watch := a.startWatch()
 	defer watch.stop()
@@ -147,7 +172,10 @@ func (a *app) await(ctx context.Context, r *rack, id job.ID, limit time.Duration
 	}
 	record, err := r.client.Wait(waiting, id, watch.see)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && limit > 0:
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return nil, fail(interrupted, fmt.Sprintf(`"proofrack watch %s" goes on watching`, id), "interrupted; job %s goes on",
+			id)
+	case err != nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
 		return nil, fail(
 			timedOut,
 			fmt.Sprintf(`the job goes on: "proofrack watch %s"`, id),
@@ -218,14 +246,14 @@ func (a *app) resultCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "result JOB --out FILE",
 		Short: "fetch the proof of a job that is done",
-		Args:  oneArg("the job", jobHint),
+		Args:  oneJob(jobHint),
 		RunE: a.asked(&flags.rack, func(c *cobra.Command, args []string, r *rack) error {
 			return a.fetchResult(c, r, args, &flags)
 		}),
 	}
 	flags.rack.register(c)
 	c.Flags().BoolVar(&flags.wait, "wait", false, "wait until the job has ended")
-	c.Flags().DurationVar(&flags.limit, "wait-limit", 0, "with --wait: wait this long at most")
+	spanVar(c, &flags.limit, "wait-limit", 0, "wait until the job has ended, this long at most")
 	c.Flags().StringVar(&flags.out, "out", "", `file for the proof, or "-"`)
 	return c
 }
@@ -235,7 +263,7 @@ func (a *app) fetchResult(c *cobra.Command, r *rack, args []string, flags *resul
 	if err != nil {
 		return err
 	}
-	if flags.wait {
+	if flags.wait || flags.limit > 0 {
 		ended, err := a.await(c.Context(), r, id, flags.limit)
 		if err != nil {
 			return err
@@ -357,7 +385,7 @@ func describeProgress(status *wire.StatusReply) (text string, done, total int64)
 		p := &r.Partitions[i]
 		if last := p.Last(); p.Stage == job.Waiting && last != nil && last.Fault != nil {
 			text += fmt.Sprintf("; partition %d: retrying (%d failed, %d lost), last error: %s", i, p.FailedCount, p.LostCount,
-				oneLine(last.Fault.Message))
+				sentence(last.Fault.Message))
 			if p.NotBefore != nil {
 				text += ", next at " + p.NotBefore.Local().Format(time.TimeOnly)
 			}
