@@ -68,22 +68,28 @@ func TestLongDrillOnUp(t *testing.T) {
 	for _, f := range drill.Faults() {
 		args = append(args, f.Name)
 	}
-	out := run(binary, append(args, "--up", "rack", "--c1", "sector/c1.json", "--miner", "1000", "--sector-number", "4243",
-		"--params", "params", "--lose-everything", "--yes", "--json")...)
+	out := run(
+		binary,
+		append(args, "--up", "rack", "--c1", "sector/c1.json", "--miner", "1000", "--sector-number", "4243",
+			"--params", "params", "--lose-everything", "--yes", "--json")...)
 	var result struct {
 		Passed   bool
 		Verdicts []drill.Verdict
 	}
-	if err := json.Unmarshal(out, &result); err != nil {
-		t.Fatal(err)
+	if json.Unmarshal(out, &result) != nil || !result.Passed || len(result.Verdicts) != len(drill.Faults()) {
+		t.Errorf("%s", out)
 	}
 	for _, v := range result.Verdicts {
-		t.Logf("%s: tried %t, %s s, %q, %q", v.Name, v.Tried, strconv.FormatFloat(v.Seconds, 'f', 1, 64), v.Evidence, v.Wrong)
+		t.Logf(
+			"%s: tried %t, %s s, %q, %q",
+			v.Name,
+			v.Tried,
+			strconv.FormatFloat(v.Seconds, 'f', 1, 64),
+			v.Evidence,
+			v.Wrong,
+		)
 		if !v.Passed() {
 			t.Errorf("%s: not passed: %q %q", v.Name, v.Reason, v.Wrong)
 		}
-	}
-	if !result.Passed || len(result.Verdicts) != len(drill.Faults()) {
-		t.Errorf("passed %t, %d verdicts", result.Passed, len(result.Verdicts))
 	}
 }

@@ -346,7 +346,9 @@ func TestDrillPlansWhatEmptiesARackOnlyByName(t *testing.T) {
 
 func TestCommandsAreReadAndRun(t *testing.T) {
 	t.Parallel()
-	means, err := drill.Commands(strings.NewReader("[worker]\ndo = 'echo killed; echo it'\nundo = 'exit 3'\nhold = '5s'\n"))
+	means, err := drill.Commands(
+		strings.NewReader("[worker]\ndo = 'echo killed; echo it'\nundo = 'exit 3'\nhold = '5s'\n"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

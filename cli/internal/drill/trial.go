@@ -268,7 +268,13 @@ func (t *trial) judgeJobs(ctx context.Context) {
 	if t.config.Verify != nil {
 		word = "their proofs verified here, too"
 	}
-	t.verdict.say("%d jobs with %d partitions, %d attempts beyond the first ones, %s", len(t.jobs), partitions, more, word)
+	t.verdict.say(
+		"%d jobs with %d partitions, %d attempts beyond the first ones, %s",
+		len(t.jobs),
+		partitions,
+		more,
+		word,
+	)
 }
 
 func reasonOf(r *job.Record) string {
@@ -305,7 +311,10 @@ func (t *trial) judgeQuiet(ctx context.Context) {
 		t.verdict.blame("%s after the last job: %s", time.Since(began).Round(time.Second), left)
 		return
 	}
-	t.verdict.say("nothing of them was booked and every node was ready %s later", time.Since(began).Round(100*time.Millisecond))
+	t.verdict.say(
+		"nothing of them was booked and every node was ready %s later",
+		time.Since(began).Round(100*time.Millisecond),
+	)
 	rack, err := t.connect(ctx)
 	if err != nil {
 		t.verdict.blame("look for buffers and dead letters: %s", err)

@@ -119,7 +119,12 @@ func (a *app) drillCommand() *cobra.Command {
 	f.StringVar(&flags.means, "means", "", "TOML file with the commands that bring faults about and undo them")
 	f.IntVar(&flags.jobs, "jobs", 2, "jobs that run during each fault")
 	f.DurationVar(&flags.within, "within", 30*time.Minute, "how long one fault may take, to the last look")
-	f.DurationVar(&flags.pause, "pause", 25*time.Second, "with --up: how long the rack stands still, longer than its lease")
+	f.DurationVar(
+		&flags.pause,
+		"pause",
+		25*time.Second,
+		"with --up: how long the rack stands still, longer than its lease",
+	)
 	f.BoolVar(&flags.yes, "yes", false, "do it")
 	f.BoolVar(&flags.loseEverything, "lose-everything", false,
 		"allow the fault everything, which empties NATS and Redis, on a rack where nothing runs")

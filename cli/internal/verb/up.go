@@ -134,7 +134,10 @@ func (p *oneProcess) announce(w io.Writer) error {
 }
 
 func (p *oneProcess) conceal(context.Context) error {
-	return errors.Join(os.Remove(filepath.Join(p.flags.data, urlFile)), os.Remove(filepath.Join(p.flags.data, drill.UpFile)))
+	return errors.Join(
+		os.Remove(filepath.Join(p.flags.data, urlFile)),
+		os.Remove(filepath.Join(p.flags.data, drill.UpFile)),
+	)
 }
 
 func (f *upFlags) check() error {
