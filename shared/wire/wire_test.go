@@ -59,7 +59,7 @@ func bodies() map[string]wire.Body {
 			Attempt: attempt, Node: "n1", Outcome: job.OutcomeFailed, Fault: failure, BlameDevice: true,
 		},
 		"report": &wire.Report{
-			Attempt: attempt, Node: "n1", Stage: job.Sealed, Shrunk: ledger.Amounts{"shm": 1}, Freed: true, Handoff: "shm",
+			Attempt: attempt, Node: "n1", Stage: job.Sealed, Keeps: ledger.Amounts{"shm": 1}, Freed: true, Handoff: "shm",
 			HandoffReason: "r",
 		},
 		"beat": &wire.Beat{

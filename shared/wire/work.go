@@ -112,8 +112,9 @@ type Report struct {
 	Node    job.Node    `json:"node"`
 	// Stage is the stage that was reached, "" when only bytes went.
 	Stage job.Stage `json:"stage,omitempty"`
-	// Shrunk are bytes that are gone although the attempt goes on; Freed tells that all are.
-	Shrunk        ledger.Amounts `json:"shrunk,omitempty"`
+	// Keeps is what the attempt still holds when bytes of it are gone although it goes on: a report that comes twice, or
+	// late, says the same. Freed tells that all are gone.
+	Keeps         ledger.Amounts `json:"keeps,omitempty"`
 	Freed         bool           `json:"freed,omitempty"`
 	Handoff       string         `json:"handoff,omitempty"`
 	HandoffReason string         `json:"handoff_reason,omitempty"`

@@ -39,8 +39,8 @@ func (l *Leader) seeReport(r *wire.Report) {
 	if r.Stage != "" {
 		l.advance(r.Attempt, r.Node, stageSeen{r.Stage, r.Handoff, r.HandoffReason})
 	}
-	if len(r.Shrunk) > 0 && r.Shrunk.Check() == nil {
-		l.shrink(r.Node, r.Attempt, r.Shrunk)
+	if len(r.Keeps) > 0 && r.Keeps.Check() == nil {
+		l.shrink(r.Node, r.Attempt, r.Keeps)
 	}
 	if r.Freed {
 		l.freed(r.Node, r.Attempt)
@@ -61,16 +61,19 @@ func (l *Leader) freed(node job.Node, a job.Attempt) {
 	l.apply(scheduler.Freed{Attempt: a, Node: node})
 }
 
-// shrink gives back bytes of an attempt that goes on.
-func (l *Leader) shrink(node job.Node, a job.Attempt, gone ledger.Amounts) {
+// shrink gives back bytes of an attempt that goes on with what it keeps. A report that comes again changes nothing.
+func (l *Leader) shrink(node job.Node, a job.Attempt, keeps ledger.Amounts) {
 	b := l.book(node)
 	e := b.entries[a]
 	if e == nil || b.freeing[a] {
 		return
 	}
-	keep, err := e.amounts.Minus(gone)
-	if err != nil {
-		l.log.Warn().Err(err).Str("attempt", a.String()).Msg("more bytes reported gone than were booked")
+	keep, gone := ledger.Amounts{}, ledger.Amounts{}
+	for pool, n := range e.amounts {
+		keep[pool] = min(n, keeps[pool])
+		gone[pool] = n - keep[pool]
+	}
+	if keep, gone = keep.Clone(), gone.Clone(); len(gone) == 0 {
 		return
 	}
 	e.amounts = keep

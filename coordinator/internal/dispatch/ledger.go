@@ -338,6 +338,9 @@ func (l *Leader) drifted(name job.Node, b *book, d *ledger.Drift) {
 // tookBook takes a node's book as the ledger has it.
 func (l *Leader) tookBook(name job.Node, b *book, read *ledger.NodeBook) {
 	why := read.ClosedFor(l.books.call.Epoch)
+	if why != "" {
+		b.mistrust(l.parts.Nodes.Reports()) // the last report may be from before the book was lost
+	}
 	b.declared, b.capacity, b.boot, b.instance = why == "" && b.compared, read.Capacity, read.Boot, read.Instance
 	if mismatch := read.Mismatch(); len(mismatch) > 0 {
 		l.log.Error().Str("c2.node.id", string(name)).Interface("pools", mismatch).

@@ -19,7 +19,8 @@ type edit struct {
 
 // exactly makes Go itself take all decisions in a run in the same way each time: the order of maps, of ready cases in a
 // select, of timers that are due at the same instant, of contexts that end with their parent; and has goroutines on one
-// thread lose it only where they wait. Random numbers begin anew in each bubble of testing/synctest.
+// thread lose it only where they wait. Random numbers begin anew in each bubble of testing/synctest, and the order of
+// maps follows from its clock, so that to log more changes nothing.
 var exactly = []edit{
 	{"go:runtime/rand.go", "	globalRand.state.Init(*seed)\n", "	*seed = [32]byte{1}\n	globalRand.state.Init(*seed)\n"},
 	{"go:runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", `	if b := getg().bubble; b != nil {
@@ -36,6 +37,12 @@ var exactly = []edit{
 	c := &mp.chacha8
 `},
 	{"go:runtime/rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n\nvar bubbleRandID, bubbleRandState uint64\n"},
+	{"go:runtime/rand.go", "func maps_rand() uint64 {\n", `func maps_rand() uint64 {
+	if b := getg().bubble; b != nil {
+		x := uint64(b.now) * 0x9e3779b97f4a7c15
+		return x ^ x>>29
+	}
+`},
 	{"go:runtime/time.go", "t.rand = cheaprand()", "t.rand = uint32(rand())"},
 	{"go:runtime/select.go", "cheaprandn(uint32(norder + 1))", "randn(uint32(norder + 1))"},
 	{"go:runtime/sema.go", "s.ticket = cheaprand() | 1", "s.ticket = uint32(rand()) | 1"},
@@ -44,6 +51,8 @@ var exactly = []edit{
 		return false
 	}
 `},
+	// How long a mutex was waited for is real time.
+	{"go:internal/sync/mutex.go", "starvationThresholdNs = 1e6", "starvationThresholdNs = 1 << 62"},
 	{"go:context/context.go", "	children map[canceler]struct{} //", "	children map[canceler]uint64 //"},
 	{"go:context/context.go", "make(map[canceler]struct{})", "make(map[canceler]uint64)"},
 	{"go:context/context.go", ".children[child] = struct{}{}", ".children[child] = childCount.Add(1)"},

@@ -31,7 +31,7 @@ func (w *world) seeRecord(e bus.Entry) {
 	id := job.ID(strings.TrimPrefix(e.Key, wire.JobKeyPrefix))
 	w.mu.Lock()
 	old := w.records[id]
-	accepted := w.accepted[id]
+	accepted, cancelled := w.accepted[id], w.cancelled[id]
 	w.mu.Unlock()
 	if e.Deleted {
 		if accepted {
@@ -48,6 +48,9 @@ func (w *world) seeRecord(e bus.Entry) {
 	}
 	if r.State == job.Done {
 		w.seeDone(r)
+	}
+	if cancelled && r.State.Ended() && r.State != job.Cancelled {
+		w.fail("invariant 3: the leader said that job %s is being cancelled, and it is %s", id, r.State)
 	}
 	if r.State == job.Failed && (r.Fault == nil || r.Fault.Message == "") {
 		w.fail("invariant 3: job %s failed without a reason", id)
@@ -73,6 +76,7 @@ func (w *world) compareRecords(old, r *job.Record) {
 			}
 			continue
 		}
+		w.seeAttemptEnd(name, was, is)
 		if is.Stage != job.Verified {
 			continue
 		}
@@ -93,6 +97,49 @@ func (w *world) compareRecords(old, r *job.Record) {
 	}
 }
 
+// seeAttemptEnd looks whether an attempt that brought no proof was counted, and whether there are more than may be.
+func (w *world) seeAttemptEnd(name string, was, is *job.Partition) {
+	last := is.Last()
+	if !was.Stage.Running() || is.Stage.Running() || last == nil || last.Fence != was.Fence {
+		return
+	}
+	failed, lost := was.FailedCount, was.LostCount
+	switch last.Outcome {
+	case job.OutcomeFailed:
+		failed++
+	case job.OutcomeLost:
+		lost++
+	case job.OutcomeOK, job.OutcomeHandedBack, job.OutcomeCancelled:
+	}
+	if is.FailedCount != failed || is.LostCount != lost {
+		w.fail("attempts are bounded: %s ended as %s, and has %d failed and %d lost attempts, not %d and %d", name,
+			last.Outcome, is.FailedCount, is.LostCount, failed, lost)
+	}
+	policy := job.DefaultPolicy()
+	if is.Stage == job.Waiting && (failed >= policy.FailedMax || lost >= policy.LostMax) {
+		w.fail("attempts are bounded: %s waits again after %d failed and %d lost attempts", name, failed, lost)
+	}
+}
+
+// fencedOut tells whether an attempt can own its partition no more, as far as the watchers know.
+func (w *world) fencedOut(a job.Attempt) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.records[a.Job]
+	return r != nil && (r.State != job.Active || r.Partitions[a.Partition].Fence > a.Fence)
+}
+
+// leads notes that an instance leads until a context ends. Nobody else may by then.
+func (w *world) leads(name string, ctx context.Context) { //nolint:revive // it is about the context
+	w.mu.Lock()
+	other, until := w.leader, w.leaderUntil
+	w.leader, w.leaderUntil = name, ctx
+	w.mu.Unlock()
+	if until != nil && until.Err() == nil {
+		w.fail("one leads at a time: %s began while %s led", name, other)
+	}
+}
+
 func (w *world) seeDone(r *job.Record) {
 	if r.Result == nil || r.VerifiedCount() != len(r.Partitions) {
 		w.fail("invariant 4: job %s is done with %d of %d partitions", r.ID, r.VerifiedCount(), len(r.Partitions))
@@ -100,7 +147,7 @@ func (w *world) seeDone(r *job.Record) {
 }
 
 // seeBook looks at a node's book when it may have changed. The books' lock is held.
-func (w *world) seeBook(node job.Node) {
+func (w *world) seeBook(node job.Node, declared bool) {
 	b := w.book(node)
 	if b == nil {
 		return
@@ -108,7 +155,7 @@ func (w *world) seeBook(node job.Node) {
 	if pools := b.Mismatch(); len(pools) > 0 {
 		w.fail("invariant 1: book of %s: use of pools %v is not the sum of what is booked", node, pools)
 	}
-	w.seeOver(b)
+	w.seeOver(b, declared)
 	if last := w.books.last[node]; last != nil {
 		for i := range last.Entries {
 			was := &last.Entries[i]
@@ -196,23 +243,27 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 	}
 }
 
-// overWithin is how long a book may be over capacity after the ledger was set back: until the node has declared what
-// it holds and the leases of what it does not hold have ended.
+// overWithin is how long a book may be over its capacity: until the node has declared what it holds by now, and the
+// leases of what it does not hold have ended.
 const overWithin = 3 * time.Minute
 
-// seeOver looks at a book that is over its capacity. When the ledger was set back, it has what was released before, and
-// what the node holds comes on top: by design section 4 nothing frees those bytes but the node's evidence, so until
-// that has come the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
-func (w *world) seeOver(b *ledger.NodeBook) {
+// seeOver looks at a book that is over its capacity. Only a declaration may make it so, since it books what the node
+// says that it holds, beside what was granted: a ledger that went back has what was released since, and a report that
+// was under way for long shows what is gone. By design section 4 nothing frees those bytes but the node's evidence; until
+// that comes the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
+func (w *world) seeOver(b *ledger.NodeBook, declared bool) {
 	pools := b.Over()
-	if len(pools) == 0 {
-		return
-	}
-	w.mu.Lock()
-	setBack := !w.setBackAt.IsZero() && time.Since(w.setBackAt) < overWithin
-	w.mu.Unlock()
-	if !setBack {
-		w.fail("invariant 1: book of %s is over its capacity in %v: %s", b.Node, pools, inWords(b))
+	since, was := w.books.over[b.Node]
+	switch {
+	case len(pools) == 0:
+		delete(w.books.over, b.Node)
+	case !was:
+		w.books.over[b.Node] = time.Now()
+		if !declared {
+			w.fail("invariant 1: book of %s was brought over its capacity in %v, by no declaration: %s", b.Node, pools, inWords(b))
+		}
+	case time.Since(since) > overWithin:
+		w.fail("invariant 1: book of %s is over its capacity in %v for %s: %s", b.Node, pools, overWithin, inWords(b))
 	}
 }
 

@@ -107,6 +107,7 @@ func (c *instance) run(ctx context.Context) error {
 	c.set(store, nodes, nil)
 	defer c.set(nil, nil, nil)
 	return elector.Run(ctx, func(ctx context.Context, reign lead.Reign) error {
+		c.w.leads(c.name, ctx)
 		config := dispatch.DefaultConfig()
 		config.Scheduler.GuessDefault = 10 * time.Second
 		leader, err := dispatch.New(config, dispatch.Parts{

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/attempt"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
@@ -73,7 +74,7 @@ type worker struct {
 
 	// guarded by the host
 	seq     uint64
-	kv      bus.KV
+	fences  *attempt.Fences
 	running map[job.Attempt]*work
 }
 

@@ -20,7 +20,7 @@ func (s *store) change(node job.Node, do func() error) error {
 	s.w.books.Lock()
 	defer s.w.books.Unlock()
 	err := do()
-	s.w.seeBook(node)
+	s.w.seeBook(node, false)
 	return err
 }
 
@@ -53,13 +53,14 @@ func (s *store) Begin(ctx context.Context, term uint64, epoch string) (ledger.Ca
 
 func (s *store) Declare(ctx context.Context, c ledger.Call, d *ledger.Declaration) (*ledger.Drift, error) {
 	return answer(ctx, s.line, func(ctx context.Context) (*ledger.Drift, error) {
-		return changed(s, d.Node, func() (*ledger.Drift, error) {
-			drift, err := s.Ledger.Declare(ctx, c, d)
-			if err == nil && !drift.Stale {
-				s.w.declared(d)
-			}
-			return drift, err
-		})
+		s.w.books.Lock()
+		defer s.w.books.Unlock()
+		drift, err := s.Ledger.Declare(ctx, c, d)
+		if err == nil && !drift.Stale {
+			s.w.declared(d)
+		}
+		s.w.seeBook(d.Node, true)
+		return drift, err
 	})
 }
 
@@ -149,6 +150,9 @@ func (w *world) harmed(harm func()) {
 	}
 	harm()
 	clear(w.books.last)
+	for _, h := range w.hosts {
+		w.seeBook(h.name, true) // an older state is what the node declared then
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.hosts {

@@ -1,8 +1,10 @@
 package sim_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/gob"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	if made.dir != "" {
+	if made.dir != "" && os.Getenv("SIM_MADE") == "" {
 		_ = os.RemoveAll(made.dir)
 	}
 	os.Exit(code)
@@ -56,13 +58,53 @@ const (
 	partitionsMax = 4
 )
 
+// proofs makes them, or reads what the process that started this one has made.
 func proofs(t testing.TB) *proved {
 	t.Helper()
-	makeOnce.Do(func() { made.err = made.make(context.Background()) })
+	makeOnce.Do(func() {
+		if folder := os.Getenv("SIM_MADE"); folder != "" {
+			made.err = made.read(folder)
+			return
+		}
+		if made.err = made.make(context.Background()); made.err == nil {
+			made.err = made.write()
+		}
+	})
 	if made.err != nil {
 		t.Fatal(made.err)
 	}
 	return &made
+}
+
+// kept is what is read and written.
+type kept struct {
+	Slices [][]byte
+	Inputs [][]fr.Element
+	Proofs map[string][]byte
+	Said   map[string]verdict
+}
+
+const madeFile = "made.gob"
+
+func (p *proved) write() error {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(kept{p.slices, p.inputs, p.proofs, p.verdicts.said}); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.dir, madeFile), b.Bytes(), 0o600)
+}
+
+func (p *proved) read(folder string) error {
+	data, err := os.ReadFile(filepath.Join(folder, madeFile))
+	if err != nil {
+		return err
+	}
+	var k kept
+	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&k); err != nil {
+		return err
+	}
+	p.dir, p.slices, p.inputs, p.proofs, p.verdicts.said = folder, k.Slices, k.Inputs, k.Proofs, k.Said
+	return nil
 }
 
 // otherThan is a proof of something else.

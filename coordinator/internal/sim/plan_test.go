@@ -172,11 +172,6 @@ func (p *plan) harmLedger() {
 		return
 	}
 	p.note("ledger "+[]string{"wiped", "restarted with older state", "rolled back", "away"}[what], "all")
-	if what == 1 || what == 2 {
-		p.w.mu.Lock()
-		p.w.setBackAt = time.Now()
-		p.w.mu.Unlock()
-	}
 	switch what {
 	case 0:
 		p.w.harmed(l.Wipe)

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,11 +10,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // keptSeeds failed once. They run for ever.
@@ -45,8 +47,8 @@ type settings struct {
 	steps int
 	// exact tells to run a build that does the same each time.
 	exact bool
-	// shard of shards is this process's part; the parent has none.
-	shard, shards int
+	// child tells that this process runs the one seed, for another one.
+	child bool
 }
 
 func readSettings(t *testing.T) *settings {
@@ -65,7 +67,7 @@ func readSettings(t *testing.T) *settings {
 	s := &settings{
 		seed: number("SIM_SEED", 0), alone: os.Getenv("SIM_SEED") != "", first: number("SIM_FIRST", 1),
 		seeds: number("SIM_SEEDS", seedsDefault), steps: int(number("SIM_STEPS", stepsDefault)), //nolint:gosec // small
-		exact: number("SIM_EXACT", 0) != 0,
+		exact: number("SIM_EXACT", 0) != 0, child: os.Getenv("SIM_COUNTS") != "",
 	}
 	if text := os.Getenv("SIM_TIME"); text != "" {
 		var err error
@@ -74,21 +76,16 @@ func readSettings(t *testing.T) *settings {
 		}
 		s.seeds = 1 << 40 // more than there is time for
 	}
-	if text := os.Getenv("SIM_SHARD"); text != "" {
-		if _, err := fmt.Sscanf(text, "%d/%d", &s.shard, &s.shards); err != nil {
-			t.Fatalf("SIM_SHARD: %v", err)
-		}
-	}
 	return s
 }
 
 // TestSimulatedRackKeepsItsPromises runs the kept seeds, and as many others as SIM_SEEDS says, from SIM_FIRST on, or as
-// many as there is time for in SIM_TIME; or the one of SIM_SEED alone. There is a process for each processor, each with
-// one thread.
+// many as there is time for in SIM_TIME; or the one of SIM_SEED alone. Each run has a process of its own, with one
+// thread: as many at once as there are processors.
 func TestSimulatedRackKeepsItsPromises(t *testing.T) {
 	s := readSettings(t)
-	if s.shards > 0 {
-		runShard(t, s)
+	if s.child {
+		runChild(t, s)
 		return
 	}
 	t.Parallel()
@@ -99,36 +96,55 @@ func TestSimulatedRackKeepsItsPromises(t *testing.T) {
 	if s.exact {
 		binary = build(t, exactly)
 	}
-	n := runtime.GOMAXPROCS(0)
-	if s.alone {
-		n = 1
-	}
-	sum, began := newCounts(), time.Now()
+	made, sum, began := proofs(t), newCounts(), time.Now()
+	seeds := make(chan uint64)
 	var all sync.WaitGroup
-	for i := range n {
+	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			part, output, ok := runProcess(t, binary, i, n)
-			if !ok {
-				t.Errorf("process %d:\n%s", i, output)
-			} else if s.alone {
-				t.Log(output)
+			for seed := range seeds {
+				part, output, ok := runProcess(t, binary, made, seed)
+				if !ok {
+					t.Errorf("seed %d:\n%s", seed, output)
+				} else if s.alone {
+					t.Log(output)
+				}
+				sum.add(part)
 			}
-			sum.add(part)
 		})
 	}
+	for i := range uint64(len(keptSeeds)) + s.seeds {
+		if s.alone && i > 0 || s.time > 0 && time.Since(began) > s.time {
+			break
+		}
+		seeds <- s.nth(i)
+	}
+	close(seeds)
 	all.Wait()
 	took := time.Since(began)
 	t.Logf("%s%.0f steps per second, %s", sum, float64(sum.steps())/took.Seconds(), took.Round(time.Second/10))
 }
 
-// runProcess runs a shard of the seeds in a process of its own. Memory is collected between the runs: in them its
-// goroutines would take turns with the others.
-func runProcess(t *testing.T, binary string, shard, shards int, env ...string) (sum *counts, output string, ok bool) {
+// nth gives the kept seeds first.
+func (s *settings) nth(i uint64) uint64 {
+	switch {
+	case s.alone:
+		return s.seed
+	case i < uint64(len(keptSeeds)):
+		return keptSeeds[i]
+	}
+	return s.first + i - uint64(len(keptSeeds))
+}
+
+// runProcess runs a seed in a process of its own. No memory is collected in it: its goroutines would take turns with
+// those that collect.
+func runProcess(
+	t *testing.T, binary string, made *proved, seed uint64, env ...string,
+) (sum *counts, output string, ok bool) {
 	file := filepath.Join(t.TempDir(), "counts.json")
 	c := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulatedRackKeepsItsPromises$", "-test.timeout", "0",
 		"-test.v")
-	c.Env = append(os.Environ(), fmt.Sprintf("SIM_SHARD=%d/%d", shard, shards), "SIM_COUNTS="+file, "GOMAXPROCS=1",
-		"GOGC=off", "GOMEMLIMIT=4GiB")
+	c.Env = append(os.Environ(), fmt.Sprintf("SIM_SEED=%d", seed), "SIM_COUNTS="+file, "SIM_MADE="+made.dir, "GOMAXPROCS=1",
+		"GOGC=off", "GOMEMLIMIT=3GiB")
 	c.Env = append(c.Env, env...)
 	said, err := c.CombinedOutput()
 	var exit *exec.ExitError
@@ -138,77 +154,34 @@ func runProcess(t *testing.T, binary string, shard, shards int, env ...string) (
 	sum = newCounts()
 	if data, err := os.ReadFile(file); err == nil {
 		if err := json.Unmarshal(data, sum); err != nil {
-			t.Errorf("counts of a process: %v", err)
+			t.Errorf("counts of seed %d: %v", seed, err)
 		}
 	}
-	var lines []string
-	for line := range strings.Lines(string(said)) {
-		// Of a run in which nothing was wrong, its counts say all.
-		if err == nil || !strings.HasPrefix(line, "=== ") && !strings.Contains(line, "--- PASS") {
-			lines = append(lines, line)
-		}
+	if err != nil {
+		sum.Seeds, sum.Failed = 1, []uint64{seed}
 	}
-	return sum, strings.Join(lines, ""), err == nil
+	return sum, string(said), err == nil
 }
 
-// runShard runs this process's seeds, and writes the counts of them.
-func runShard(t *testing.T, s *settings) {
-	sum, began := newCounts(), time.Now()
-	defer func() {
-		data, err := json.Marshal(sum)
+// runChild is one run, in this process.
+func runChild(t *testing.T, s *settings) {
+	made, seed := proofs(t), s.seed
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, seed, s.steps, made)
+		w.run()
+		for line := range bytes.Lines(w.logged.Bytes()) {
+			_, _ = zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true, PartsOrder: []string{"at", "message"}}.Write(line)
+		}
+		for _, text := range w.failures {
+			t.Errorf("seed %d: %s", seed, text)
+		}
+		t.Logf("seed %d: %d hosts, %s", seed, len(w.hosts), w.summary())
+		data, err := json.Marshal(w.total())
 		if err == nil {
 			err = os.WriteFile(os.Getenv("SIM_COUNTS"), data, 0o600)
 		}
 		if err != nil {
 			t.Error(err)
 		}
-	}()
-	if s.alone {
-		sum.add(runSeed(t, s, s.seed))
-		return
-	}
-	for i := range uint64(len(keptSeeds)) + s.seeds {
-		if i%uint64(s.shards) == uint64(s.shard) { //nolint:gosec // small
-			sum.add(runSeed(t, s, s.nth(i)))
-		}
-		if s.time > 0 && time.Since(began) > s.time {
-			break
-		}
-	}
-}
-
-// nth gives the kept seeds first.
-func (s *settings) nth(i uint64) uint64 {
-	if i < uint64(len(keptSeeds)) {
-		return keptSeeds[i]
-	}
-	return s.first + i - uint64(len(keptSeeds))
-}
-
-// runSeed is one run.
-func runSeed(t *testing.T, s *settings, seed uint64) (out *counts) {
-	made := proofs(t)
-	runtime.GC()
-	ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, seed, s.steps, made)
-			w.run()
-			_, _ = w.logged.WriteTo(os.Stderr)
-			for _, text := range w.failures {
-				t.Errorf("seed %d: %s", seed, text)
-			}
-			if s.alone || t.Failed() {
-				t.Logf("seed %d: %d hosts, %s", seed, len(w.hosts), w.summary())
-			}
-			out = w.total()
-		})
 	})
-	if out == nil {
-		out = newCounts()
-		out.Seeds = 1
-	}
-	if !ok {
-		out.Failed = []uint64{seed}
-	}
-	return out
 }

@@ -22,10 +22,27 @@ type verdicts struct {
 	said map[string]verdict
 }
 
+// verdict is what it said; Kind and Why are its error's, if there was one.
 type verdict struct {
-	proof []byte
-	bad   []int
-	err   error
+	Proof []byte
+	Bad   []int
+	Kind  fault.Kind
+	Why   string
+}
+
+func verdictOf(proof []byte, bad []int, err error) verdict {
+	v := verdict{Proof: proof, Bad: bad}
+	if err != nil {
+		v.Kind, v.Why = fault.KindOf(err), err.Error()
+	}
+	return v
+}
+
+func (v *verdict) err() error {
+	if v.Why == "" {
+		return nil
+	}
+	return fault.New(v.Kind, "%s", v.Why)
 }
 
 // verifier is a real one that need not say things twice.
@@ -43,7 +60,7 @@ func (v *verdicts) look(key string, ask func() verdict) verdict {
 		return have
 	}
 	have = ask()
-	if kind := fault.KindOf(have.err); have.err == nil || kind == fault.Device || kind == fault.Corrupt {
+	if have.Why == "" || have.Kind == fault.Device || have.Kind == fault.Corrupt {
 		v.mu.Lock()
 		v.said[key] = have
 		v.mu.Unlock()
@@ -117,9 +134,10 @@ func (a *allInputs) Inputs(_ context.Context, r *job.Record) (out [][]fr.Element
 // Partition is that of assemble.Verifier. A partition's public inputs follow from its slice.
 func (v *verifier) Partition(ctx context.Context, r *job.Record, partition int, proof []byte) error {
 	key := "one " + r.Partitions[partition].Slice.SHA256 + string(proof)
-	return v.known.look(key, func() verdict {
-		return verdict{err: v.Verifier.Partition(ctx, r, partition, proof)}
-	}).err
+	said := v.known.look(key, func() verdict {
+		return verdictOf(nil, nil, v.Verifier.Partition(ctx, r, partition, proof))
+	})
+	return said.err()
 }
 
 // Job is that of assemble.Verifier.
@@ -130,9 +148,6 @@ func (v *verifier) Job(ctx context.Context, r *job.Record) (proof []byte, bad []
 		p := &r.Partitions[i]
 		key.WriteString(p.Slice.SHA256 + string(p.Stage) + string(p.Proof))
 	}
-	said := v.known.look(key.String(), func() (out verdict) {
-		out.proof, out.bad, out.err = v.Verifier.Job(ctx, r)
-		return out
-	})
-	return said.proof, said.bad, said.err
+	said := v.known.look(key.String(), func() verdict { return verdictOf(v.Verifier.Job(ctx, r)) })
+	return said.Proof, said.Bad, said.err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/attempt"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
@@ -20,40 +21,40 @@ const (
 	stale
 )
 
-// records is the bucket, opened once.
-func (p *worker) records() (bus.KV, error) {
+// compare gives what the worker asks about fences: the real one.
+func (p *worker) compare() (*attempt.Fences, error) {
 	p.h.mu.Lock()
-	kv := p.kv
+	f := p.fences
 	p.h.mu.Unlock()
-	if kv != nil {
-		return kv, nil
+	if f != nil {
+		return f, nil
 	}
 	kv, err := p.link.KV(p.ctx, wire.BucketJobs)
 	if err != nil {
 		return nil, err
 	}
+	f = attempt.NewFences(kv, p.link.Connected, callTimeout)
 	p.h.mu.Lock()
 	defer p.h.mu.Unlock()
-	p.kv = kv
-	return kv, nil
+	p.fences = f
+	return f, nil
 }
 
-// ask asks the record whether an attempt owns its partition.
+// ask asks the record whether an attempt owns its partition. One that was fenced out before may not pass.
 func (p *worker) ask(a job.Attempt) fenceSaid {
-	kv, err := p.records()
+	f, err := p.compare()
 	if err != nil {
 		return unknown
 	}
-	e, err := kv.Get(p.ctx, wire.JobKey(a.Job))
-	switch {
-	case fault.KindOf(err) == fault.NotFound:
-		return stale
-	case err != nil:
-		return unknown
-	}
-	r := p.h.w.decode(e.Value)
-	if q := &r.Partitions[a.Partition]; r.State == job.Active && q.Fence == a.Fence && q.Stage.Running() {
+	out := p.h.w.fencedOut(a)
+	switch err := f.Check(p.ctx, a); {
+	case err == nil && out:
+		p.h.w.fail("invariant 5: %s was fenced out, and worker %s goes on with it", a, p.instance)
 		return current
+	case err == nil:
+		return current
+	case fault.KindOf(err) == fault.Transient:
+		return unknown
 	}
 	return stale
 }
@@ -328,21 +329,22 @@ func (p *worker) compute(ctx context.Context, a job.Attempt) bool {
 	}
 	h.mu.Lock()
 	b := h.book[a]
-	gone := ledger.Amounts{}
+	var keeps ledger.Amounts
 	if b != nil && h.dice.chance(0.7) {
 		// a and b lie on the device by now.
-		gone[ledger.PoolSHM], gone[ledger.PoolRAM] = b.amounts[ledger.PoolSHM]/2, b.amounts[ledger.PoolSHM]/2
+		half := b.amounts[ledger.PoolSHM] / 2
+		gone := ledger.Amounts{ledger.PoolSHM: half, ledger.PoolRAM: half}
 		keep, err := b.amounts.Minus(gone)
 		if err != nil {
 			h.mu.Unlock()
 			h.w.fail("attempt %s holds %v: %v", a, b.amounts, err)
 			return false
 		}
-		b.amounts = keep
+		b.amounts, keeps = keep, keep.Clone()
 	}
 	h.mu.Unlock()
-	if len(gone) > 0 {
-		p.send(wire.ReportSubject(h.name), &wire.Report{Attempt: a, Node: h.name, Shrunk: gone})
+	if len(keeps) > 0 {
+		p.send(wire.ReportSubject(h.name), &wire.Report{Attempt: a, Node: h.name, Keeps: keeps})
 	}
 	return p.busy(ctx, a, 2*time.Second, true) && p.ask(a) != stale
 }

@@ -54,19 +54,22 @@ type world struct {
 		sync.Mutex
 		client ledger.Ledger
 		last   map[job.Node]*ledger.NodeBook
+		over   map[job.Node]time.Time // since when
 	}
 
 	mu sync.Mutex
 	// lostAt is when a node's book was last lost or went back; declaredOf when the report was made that was declared last.
 	lostAt, declaredOf map[job.Node]time.Time
-	// setBackAt is when the ledger was last set back to an older state.
-	setBackAt time.Time
-	calm      bool // no call is spoiled any more
-	records   map[job.ID]*job.Record
-	accepted  map[job.ID]bool
-	results   map[job.Attempt]bool // proofs published
-	failures  []string
-	clients   sync.WaitGroup
+	calm               bool // no call is spoiled any more
+	records            map[job.ID]*job.Record
+	accepted           map[job.ID]bool
+	cancelled          map[job.ID]bool // the leader said that it does
+	// leader is who leads, or led last, until when.
+	leader      string
+	leaderUntil context.Context      //nolint:containedctx // its end is what is watched
+	results     map[job.Attempt]bool // proofs published
+	failures    []string
+	clients     sync.WaitGroup
 }
 
 // failuresMax bounds what one run tells.
@@ -120,11 +123,10 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 		t: t, seed: seed, dice: newDice(seed, "world"), log: zerolog.Nop(), made: made, began: time.Now(),
 		counts: newCounts(), stepsMin: steps, server: membus.New(membus.Config{}), seats: make([]*instance, 2),
 		lostAt: map[job.Node]time.Time{}, declaredOf: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
-		accepted: map[job.ID]bool{}, results: map[job.Attempt]bool{},
+		accepted: map[job.ID]bool{}, cancelled: map[job.ID]bool{}, results: map[job.Attempt]bool{},
 	}
 	if os.Getenv("SIM_LOG") != "" {
-		w.log = zerolog.New(zerolog.ConsoleWriter{Out: &w.logged, NoColor: true, TimeFormat: "15:04:05.000"}).
-			Level(zerolog.DebugLevel).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
+		w.log = zerolog.New(&w.logged).Level(zerolog.DebugLevel).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
 			e.Str("at", fmt.Sprintf("%.3f", time.Since(w.began).Seconds()))
 		}))
 	}
@@ -134,6 +136,7 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 	w.ledger, err = memledger.New(ledger.Config{Lease: 15 * time.Second}, time.Now)
 	w.must(err)
 	w.books.client, w.books.last = w.ledger.Open(), map[job.Node]*ledger.NodeBook{}
+	w.books.over = map[job.Node]time.Time{}
 	kv, err := w.bus.KV(t.Context(), wire.BucketJobs)
 	w.must(err)
 	stop, err := kv.Watch(t.Context(), wire.JobKeyPrefix, w.seeRecord, func() {})
@@ -259,8 +262,12 @@ func (w *world) cancel() {
 	w.clients.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if _, err := l.Cancel(ctx, id, "cancelled by the simulation"); err != nil && fault.KindOf(err) == fault.Internal {
+		_, err := l.Cancel(ctx, id, "cancelled by the simulation")
+		if err != nil && fault.KindOf(err) == fault.Internal {
 			w.fail("cancel job %s: %v", id, err)
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cancelled[id] = w.cancelled[id] || err == nil
 	})
 }
