@@ -23,7 +23,6 @@ import (
 	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/ledger"
-	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -117,6 +116,7 @@ type coordinator struct {
 	nodes    *rack.Registry
 	queues   *queues
 	verifier *assemble.Verifier
+	ability  *ability
 	elector  *lead.Elector
 }
 
@@ -167,6 +167,7 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	defer others.Wait()
 	others.Go(func() { c.expireNodes(ctx) })
 	others.Go(func() { c.queues.run(ctx) })
+	others.Go(func() { c.ability.run(ctx, c.config.Times.LeaderLease/2) })
 	if err := c.elector.Run(ctx, c.lead); ctx.Err() == nil {
 		return err
 	}
@@ -181,16 +182,16 @@ func (c *coordinator) prepare(ctx context.Context) (err error) {
 	if c.verifier, err = assemble.New(c.config.assemble(), c.store); err != nil {
 		return err
 	}
-	var circuits []string
-	for _, known := range catalog.Circuits() {
-		circuits = append(circuits, known.ID())
-	}
-	c.health.Ready("parameters", func(ctx context.Context) error { return c.verifier.AnyReady(ctx, circuits) })
+	c.ability = newAbility(c)
+	c.ability.look(ctx)
+	c.health.Ready("parameters", c.ability.check)
 	kv, err := c.bus.KV(ctx, wire.BucketLead)
 	if err != nil {
 		return fmt.Errorf("open bucket %s: %w", wire.BucketLead, err)
 	}
-	c.elector, err = lead.New(kv, lead.Config{Instance: c.instance, Lease: c.config.Times.LeaderLease}, c.log)
+	c.elector, err = lead.New(kv, lead.Config{
+		Instance: c.instance, Lease: c.config.Times.LeaderLease, Unable: c.ability.unable,
+	}, c.log)
 	return err
 }
 
