@@ -44,26 +44,7 @@ func TestLongDrillOnUp(t *testing.T) {
 	run(binary, "sector", "seal", "--sector", "2KiB", "--miner", "1000", "--sector-number", "4243", "--out", "sector")
 	run(binary, "params", "generate", "--sector", "2KiB", "--seed", "drill", "--out", "params")
 
-	up := exec.Command(binary, "up", "--data", "rack", "--params", "params", "--listen", "127.0.0.1:0", "--spill",
-		filepath.Join(spill, "node"))
-	up.Dir = folder
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = up.Wait() }() // it is killed, and others take its place
-	data := filepath.Join(folder, "rack")
-	t.Cleanup(func() {
-		if s, err := drill.ReadUp(data); err == nil {
-			_ = syscall.Kill(s.PID, syscall.SIGKILL)
-		}
-	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if _, err := drill.ReadUp(data); err == nil {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	startUp(t, binary, folder, filepath.Join(spill, "node"))
 	args := []string{"drill"}
 	for _, f := range drill.Faults() {
 		args = append(args, f.Name)
@@ -90,6 +71,30 @@ func TestLongDrillOnUp(t *testing.T) {
 		)
 		if !v.Passed() {
 			t.Errorf("%s: not passed: %q %q", v.Name, v.Reason, v.Wrong)
+		}
+	}
+}
+
+// startUp starts a rack in one process. A drill kills it and puts others in its place; the last one ends with the test.
+func startUp(t *testing.T, binary, folder, spill string) {
+	t.Helper()
+	up := exec.Command(binary, "up", "--data", "rack", "--params", "params", "--listen", "127.0.0.1:0", "--spill", spill)
+	up.Dir = folder
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = up.Wait() }()
+	data := filepath.Join(folder, "rack")
+	t.Cleanup(func() {
+		if s, err := drill.ReadUp(data); err == nil {
+			_ = syscall.Kill(s.PID, syscall.SIGKILL)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if _, err := drill.ReadUp(data); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
 		}
 	}
 }

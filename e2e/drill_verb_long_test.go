@@ -91,8 +91,8 @@ func TestLongDrillOnProcesses(t *testing.T) {
 	m.add("broker", m.kill("nats"), m.again("nats"), 3*time.Second)
 	m.add("store", m.kill("redis"), m.again("redis"), 3*time.Second)
 	m.add("wipe", "redis-cli -p "+port+" flushall", "", 0)
-	m.add("spill", fmt.Sprintf("fallocate -l $(df --output=avail -B1 %s | tail -1) %s", n.spill, ballast), "rm -f "+ballast,
-		4*time.Second)
+	fill := fmt.Sprintf("fallocate -l $(df --output=avail -B1 %s | tail -1) %s", n.spill, ballast)
+	m.add("spill", fill, "rm -f "+ballast, 4*time.Second)
 	m.add("everything", fmt.Sprintf("%s; %s; rm -rf %s/* %s/*", m.kill("nats"), m.kill("redis"), r.nats.dir, r.redis.dir),
 		m.again("nats")+"; "+m.again("redis"), time.Second)
 	result := m.drill(binary, "worker", "pause", "leader", "broker", "store", "wipe", "spill", "everything")

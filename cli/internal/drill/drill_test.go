@@ -221,12 +221,17 @@ func TestDrillFindsWhatDoesNotHold(t *testing.T) {
 		"a buffer stays": {fault: drill.Worker, do: func(f *fakeRack) { f.leaks = []string{"synth leaks evals"} },
 			want: "synth leaks evals"},
 		"a dead letter": {fault: drill.Worker, do: func(f *fakeRack) { f.letter = true }, want: "left a dead letter"},
-		"half a proof":  {fault: drill.Worker, do: func(f *fakeRack) { f.proof = f.proof[1:] }, want: "it has 191 bytes, not 192"},
-		"a wrong proof": {
-			fault: drill.Worker, edit: func(c *drill.Config) { c.Verify = func([]byte) error { return errors.New("does not hold") } },
-			want: "does not hold",
+		"half a proof": {
+			fault: drill.Worker, do: func(f *fakeRack) { f.proof = f.proof[1:] }, want: "it has 191 bytes, not 192",
 		},
-		"the rack stays away":                  {fault: drill.Broker, do: func(f *fakeRack) { f.away = true }, want: "nobody answers"},
+		"a wrong proof": {
+			fault: drill.Worker,
+			edit:  func(c *drill.Config) { c.Verify = func([]byte) error { return errors.New("does not hold") } },
+			want:  "does not hold",
+		},
+		"the rack stays away": {
+			fault: drill.Broker, do: func(f *fakeRack) { f.away = true }, want: "nobody answers",
+		},
 		"all is lost, and work is taken again": {fault: drill.Everything, do: func(f *fakeRack) { clear(f.jobs) }},
 		"all is lost, and nothing is taken": {
 			fault: drill.Everything, do: func(f *fakeRack) { clear(f.jobs); f.away = true }, want: "takes no job",
@@ -270,9 +275,12 @@ func TestDrillDoesNothingWhereItIsNotFit(t *testing.T) {
 		means func(*drill.Means)
 		want  string
 	}{
-		"no means":  {fault: drill.Broker, means: func(m *drill.Means) { m.Lacking = "no way there" }, want: "no way there"},
-		"not ready": {fault: drill.Worker, rack: func(f *fakeRack) { f.nodes = func(r *wire.NodesReply) { r.Ready = false } }, want: "it is not ready"},
-		"away":      {fault: drill.Worker, rack: func(f *fakeRack) { f.away = true }, want: "it does not answer"},
+		"no means": {fault: drill.Broker, means: func(m *drill.Means) { m.Lacking = "no way there" }, want: "no way there"},
+		"not ready": {
+			fault: drill.Worker, want: "it is not ready",
+			rack: func(f *fakeRack) { f.nodes = func(r *wire.NodesReply) { r.Ready = false } },
+		},
+		"away": {fault: drill.Worker, rack: func(f *fakeRack) { f.away = true }, want: "it does not answer"},
 		"jobs would be lost": {
 			fault: drill.Everything, rack: func(f *fakeRack) { f.nodes = func(r *wire.NodesReply) { r.Waiting = 3 } },
 			want: "3 partitions wait or run",
