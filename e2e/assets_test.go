@@ -3,8 +3,11 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/proof/srs"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
 	"github.com/proofrack/proofrack/shared/proof/toy"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -166,4 +170,89 @@ func TestOperatorsPreloadAndEvict(t *testing.T) {
 	r.submitTo(toy.Other(), 2)
 	r.waitDone()
 	r.checkQuiet()
+}
+
+// copyRate makes a copy of the toy's parameters take some seconds.
+const copyRate = 128 * bytesize.KiB
+
+// A node without parameters gets them from one that has them. The giver is killed in the middle of the copy: what has
+// come is gone on with when it is back, the digest is checked, and the node proves.
+func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	giver := r.addNode("n1")
+	giver.startSynth()
+	give := []string{"assets.listen=" + freePort(t), fmt.Sprintf("assets.rate_max=%d", copyRate)}
+	giver.startGPU(give...)
+	r.ready()
+	empty := t.TempDir()
+	taker := r.addNode("n2")
+	taker.startSynth()
+	taker.startGPU("prove.params=" + empty)
+	order := func() error {
+		_, err := r.assets(wire.AssetsRequest{Do: wire.AssetsCopy, Node: "n2", Circuit: "toy"})
+		return err
+	}
+	until(t, "the copy is ordered", func() bool {
+		err := order()
+		if err != nil && fault.KindOf(err) != fault.NotFound { // n2 is not there yet
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	part := func() int64 {
+		files, err := filepath.Glob(filepath.Join(empty, ".*.part"))
+		r.check(err)
+		if len(files) != 1 {
+			return 0
+		}
+		info, err := os.Stat(files[0])
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	whole := paramsBytes(t, r.params)
+	until(t, "the copy has begun", func() bool { return part() > whole/4 })
+	giver.gpu.kill()
+	had := part()
+	if had >= whole {
+		t.Fatalf("%d bytes were copied before the giver was killed", had)
+	}
+	giver.startGPU(give...)
+	ordered := time.Now()
+	until(t, "n2 has the parameters", func() bool {
+		if time.Since(ordered) > 2*time.Second { // until the giver is back
+			ordered = time.Now()
+			_ = order()
+		}
+		v := r.view()
+		return v != nil && slices.ContainsFunc(v.Nodes, func(n wire.NodeView) bool {
+			return n.Node == "n2" && len(n.Devices) == 1 && slices.Contains(n.Devices[0].Circuits, "toy")
+		})
+	})
+	if got := paramsBytes(t, empty); got != whole {
+		t.Errorf("%d of %d bytes were copied", got, whole)
+	}
+	if err := order(); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a copy of what is there: %v", err)
+	}
+	giver.gpu.signal(syscall.SIGTERM) // n2 is left
+	r.submit(1)
+	r.waitDone()
+	if p := r.record(r.jobs[0]).Partitions[0]; p.Node != "n2" {
+		t.Errorf("proved by %s", p.Node)
+	}
+	r.checkQuiet()
+}
+
+// paramsBytes is the size of the toy's parameter file in a folder, 0 when it is not there.
+func paramsBytes(t *testing.T, folder string) int64 {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(folder, toy.Circuit().ParamsName()+srs.ParamsExtension))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

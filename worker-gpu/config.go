@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/attempt/host"
@@ -25,6 +26,7 @@ type Config struct {
 	host.Config
 
 	Prove    ProveConfig         `doc:"Proving."`
+	Assets   AssetsConfig        `doc:"Parameter files for other nodes."`
 	Engine   EngineConfig        `doc:"The process that drives a device."`
 	GPU      gpu.Config          `doc:"How the host's GPUs are watched."`
 	NATS     natsbus.Config      `doc:"The NATS servers and who we are there."`
@@ -49,6 +51,35 @@ type ProveConfig struct {
 	Decoded  bool                      `doc:"Keep parameters decoded in memory for engines to map; booked as srs."`
 	Poll     time.Duration             `doc:"How often parameters that were missing are looked for."`
 }
+
+// AssetsConfig says where other nodes fetch parameter files, and how fast. Only who has a token of the coordinator gets
+// one.
+type AssetsConfig struct {
+	Listen    string         `doc:"Address:port where other nodes fetch parameter files; port 0 is any, \"\" is off."`
+	Advertise string         `doc:"How they reach it, as http://host:port; empty for the address listened on."`
+	RateMax   bytesize.Bytes `doc:"Most bytes per second that are given, 64KiB or more; 0 for no limit."`
+}
+
+// Validate demands addresses that can be.
+func (c *AssetsConfig) Validate() error {
+	var errs []error
+	if err := (&service.HTTPConfig{Listen: c.Listen}).Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Advertise != "" {
+		at, err := url.Parse(c.Advertise)
+		if err != nil || at.Scheme != "http" || at.Host == "" || at.Path != "" && at.Path != "/" || at.User != nil {
+			errs = append(errs, fault.New(fault.Invalid, "advertise: %q is not http://host:port", c.Advertise))
+		}
+	}
+	if c.RateMax != 0 && c.RateMax < rateMin {
+		errs = append(errs, fault.New(fault.Invalid, "rate_max: must be 0 or at least %s, is %s", rateMin, c.RateMax))
+	}
+	return errors.Join(errs...)
+}
+
+// rateMin is the slowest rate that parameter files are given at.
+const rateMin = 64 * bytesize.KiB
 
 // EngineConfig tunes the supervision of engines.
 type EngineConfig struct {

@@ -22,7 +22,8 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{
 		"prove.params=", "prove.ahead=-1", "prove.ahead=1000", "prove.workers=-1", "prove.poll=0s",
-		"prove.circuits=porep-3GiB",
+		"prove.circuits=porep-3GiB", "assets.listen=here", "assets.advertise=ftp://x", "assets.advertise=http://x/y",
+		"assets.rate_max=1KiB",
 		"engine.start_max=0s", "engine.faults_max=0", "simulate={cpu='{'}", `simulate={cpu='{"leak_percent":200}'}`,
 		`simulate={CPU='{}'}`, "gpu.interval=0s",
 	} {

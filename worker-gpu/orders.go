@@ -16,6 +16,7 @@ const (
 
 // obey follows orders about assets.
 func (w *worker) obey(order *wire.Control) {
+	w.copies.order(order)
 	for _, d := range w.devices {
 		switch order.Kind {
 		case wire.ControlEvict:

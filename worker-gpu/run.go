@@ -52,11 +52,16 @@ func Run(ctx context.Context, config Config) error {
 	}
 	w := &worker{config: config, health: health, facts: inventory.NewHost()}
 	flight.Mount(mux, func() flight.Status { return flight.Status{Reports: w.reports()} }, w.points)
+	var err error
+	if w.copies, err = newCopies(config); err != nil {
+		return err
+	}
 	w.monitor = gpu.NewMonitor(gpu.NVML(gpu.DefaultLibrary, w.facts), config.GPU, config.Log)
 	log := config.Log
 	group := service.NewGroup(config.Service, log, health)
 	return group.Run(ctx,
 		service.HTTP(config.HTTP, mux, func(at net.Addr) { log.Info().Stringer("address", at).Msg("health is served") }),
+		w.copies.service(),
 		w.monitor.Service(),
 		service.Service{Name: "gpu", Run: w.run})
 }
@@ -71,6 +76,7 @@ type worker struct {
 	cpus    int
 	none    string // why there is no device
 	images  *residency.Images
+	copies  *copies
 	devices []*driven
 	shown   atomic.Pointer[[]*driven] // devices, once they are complete
 }
@@ -135,6 +141,8 @@ func (w *worker) run(ctx context.Context, c *service.Control) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.host.Close()) }()
+	w.copies.poke = w.host.Poke
+	defer w.copies.close()
 	if err := w.prepare(); err != nil {
 		return err
 	}
@@ -318,4 +326,5 @@ func (w *worker) describe(b *wire.Beat) {
 		}
 		b.Devices = append(b.Devices, s)
 	}
+	w.copies.describe(b)
 }
