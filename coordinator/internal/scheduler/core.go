@@ -19,6 +19,8 @@ type Core struct {
 	// tenants are those that have a quota; strangers counts the holdings of jobs that are not known.
 	tenants   map[job.Tenant]*tenant
 	strangers int
+	// promises counts the partitions that wait for a faster device.
+	promises int
 
 	jobs map[job.ID]*jobState
 	// withWaiters are the jobs that have a partition waiting or pausing, in no order.

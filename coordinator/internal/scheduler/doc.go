@@ -26,6 +26,7 @@
 //     that it held back for [Config.Ageing] is left what it needs by those of the tenant behind it.
 //   - Of the devices that could take a partition the one that could start it soonest gets it; loading assets counts as
 //     time, so warm nodes are preferred until they have enough to do. Equal ones are told apart by their free bytes.
+//   - A job's last partition waits for a fast device that is about to be free, rather than to go to a slow one.
 //   - A partition that failed on a device, or was lost with a node, goes elsewhere while there is an elsewhere.
 //   - Freed bytes of an ended attempt are handed to the next partition with the same needs in one step (Admit.From), or
 //     released.

@@ -31,3 +31,9 @@ func (c *Core) NodeCount() int { return len(c.nodes) }
 
 // JobCount is how many jobs are remembered.
 func (c *Core) JobCount() int { return len(c.jobs) }
+
+// Promised tells whether a partition waits for a faster device than those that are free.
+func (c *Core) Promised(id job.ID, partition int) bool {
+	j := c.jobs[id]
+	return j != nil && j.parts[partition].promised != nil
+}

@@ -48,7 +48,9 @@ func TestLargeWaiterAmongSmallOnesIsServedWithinABoundedNumberOfGrants(t *testin
 	}
 }
 
-func amongSmallOnes(t *testing.T, ageing, takes, tick, limit time.Duration) (grants int, waited time.Duration, ok bool) {
+func amongSmallOnes(
+	t *testing.T, ageing, takes, tick, limit time.Duration,
+) (grants int, waited time.Duration, ok bool) {
 	cfg := scheduler.DefaultConfig()
 	cfg.Ageing, cfg.GuessDefault, cfg.WorkAhead = ageing, takes, 100*takes
 	w := newWorld(t, cfg)

@@ -60,6 +60,8 @@ type device struct {
 	runs         []*run
 	proving      int
 	provingUntil time.Time
+	// promised wait for it rather than to go to a slower one.
+	promised []*part
 	// count, booked and sealed are what Core.ahead gives, as long as counted is set.
 	counted        bool
 	count          int

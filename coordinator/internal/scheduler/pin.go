@@ -15,7 +15,7 @@ import (
 func (c *Core) overtake(before []*shape, p *part) {
 	for _, s := range before {
 		head := s.head()
-		if !head.passedAt.IsZero() || c.stoppedByQuota(head) {
+		if !head.passedAt.IsZero() || head.promised != nil || c.stoppedByQuota(head) {
 			continue
 		}
 		if slices.ContainsFunc(p.run.node.devices, func(d *device) bool {

@@ -72,6 +72,9 @@ func (c *Core) place(s *shape, where []*node) bool {
 		}
 		return false
 	}
+	if c.worthWaiting(p, &best) {
+		return false
+	}
 	c.admit(p, best.spot)
 	return true
 }
@@ -84,6 +87,8 @@ type candidate struct {
 	near bool
 	end  int64
 	free float64
+	// takes is how long it takes until its proof is ready.
+	takes time.Duration
 }
 
 // better is a strict order; equal ones are told apart by the order of names, in which they are tried.
@@ -149,9 +154,9 @@ func (c *Core) rate(p *part, at spot, load bytesize.Bytes, free float64) candida
 	if typical == 0 {
 		typical = at.profile.circuit.guess
 	}
+	takes := loading + c.busy(at.device) + each
 	return candidate{
-		spot: at, near: p.avoid.Node == at.node.name,
-		end: int64((loading + c.busy(at.device) + each) / max(1, typical/4)), free: free,
+		spot: at, near: p.avoid.Node == at.node.name, end: int64(takes / max(1, typical/4)), free: free, takes: takes,
 	}
 }
 

@@ -176,7 +176,8 @@ func (r *random) inOrder(d *scheduler.Admit) {
 		for i := range rec.Partitions {
 			p := &rec.Partitions[i]
 			before := order < 0 || rec == mine && i < d.Attempt.Partition
-			if !before || p.Stage != job.Waiting || len(p.Attempts) > 0 || r.isAsked(rec.ID, i) {
+			if !before || p.Stage != job.Waiting || len(p.Attempts) > 0 || r.isAsked(rec.ID, i) ||
+				r.core.Promised(rec.ID, i) {
 				continue
 			}
 			if rec.Circuit == mine.Circuit {

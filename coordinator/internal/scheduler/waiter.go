@@ -62,7 +62,10 @@ type part struct {
 	// quotaAt is when its tenant's quota held it back first, quotaNeed the bytes that it asked for then.
 	quotaAt   time.Time
 	quotaNeed bytesize.Bytes
-	run       *run
+	// promised is the faster device that it waits for, since promisedAt.
+	promised   *device
+	promisedAt time.Time
+	run        *run
 	// refusals counts refusals in a row that were the job's own, cause is the last.
 	refusals int
 	cause    string
@@ -98,6 +101,7 @@ type shapeKey struct {
 	circuit *circuit
 	tenant  *tenant // nil for all without a quota
 	avoid   Place
+	apart   *part // waits for a fast device, alone in its shape
 }
 
 // shape is a group of waiters with the same needs and the same places to avoid. Only its head is looked at.
@@ -123,7 +127,15 @@ const avoidShapesMax = 64
 
 // enqueue makes a partition wait. since is when it could have gone.
 func (c *Core) enqueue(p *part, since time.Time) {
-	key := shapeKey{circuit: p.job.circuit, tenant: p.job.tenant, avoid: p.avoid}
+	c.enqueueAs(shapeKey{circuit: p.job.circuit, tenant: p.job.tenant, avoid: p.avoid}, p, since)
+}
+
+// enqueueApart makes it wait alone in its shape.
+func (c *Core) enqueueApart(p *part) {
+	c.enqueueAs(shapeKey{circuit: p.job.circuit, tenant: p.job.tenant, avoid: p.avoid, apart: p}, p, p.since)
+}
+
+func (c *Core) enqueueAs(key shapeKey, p *part, since time.Time) {
 	s := c.shapes[key]
 	if s == nil && p.avoid != (Place{}) && p.job.circuit.avoidShapes >= avoidShapesMax {
 		key.avoid = Place{}
@@ -162,6 +174,7 @@ func (c *Core) dequeue(p *part) {
 		}
 		c.unpin(p)
 		c.leaveQuota(p)
+		c.unpromise(p)
 		p.shape = nil
 		c.countWaiter(p.job, -1)
 	case pausing:

@@ -77,6 +77,9 @@ func (c *Core) whyWaiting(p *part) Reason {
 	if r, nowhere := survey.whyNowhere(p.job.circuit.name); nowhere {
 		return r
 	}
+	if r, waits := c.whyPromised(p); waits {
+		return r
+	}
 	at, ok := c.nearest(p)
 	if !ok {
 		return Reason{Code: Turn, Text: "waits for its turn"}
