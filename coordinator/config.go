@@ -222,6 +222,7 @@ func (c *Config) store() store.Config {
 		AuditRetention: k.AuditRetention, AuditCount: k.AuditCount, OrphanAge: k.OrphanAge,
 		InputRetention: k.InputRetention, CallTimeout: c.Times.Call, RollbackAfter: store.RollbackAfterDefault,
 		BytesMax: int64(c.Streams.JobBytes), SliceBytesMax: int64(c.Streams.SliceBytes),
+		ProofBytesMax: int64(c.Streams.ProofBytes),
 	}
 }
 

@@ -67,6 +67,10 @@ func (c *coordinator) open(ctx context.Context) (err error) {
 	if c.hooks, err = hook.Parse(c.config.Test.Folder, c.config.Test.Hooks); err != nil {
 		return err
 	}
+	keep := c.config.store()
+	for _, misfit := range keep.Misfits(c.config.Intake.LiveJobsMax) {
+		c.log.Warn().Str("settings", misfit).Msg("settings do not fit each other")
+	}
 	c.bus, err = service.Retry(ctx, waiting(), c.log, "connect to nats", c.config.Connect)
 	if err != nil {
 		return err

@@ -26,13 +26,25 @@ type StreamsConfig struct {
 	Duplicates  time.Duration  `doc:"How long message ids are remembered, so that publishing again does nothing."`
 }
 
-// DefaultStreams has room for some thousand 32 GiB sectors at a time.
+// DefaultStreams fit what is kept by default, and the shipped NATS server, which tests compute. A 32 GiB sector has ten
+// partitions: its slices take 11 MB; its record 18 KB while it lives, in which it may grow, and 12 KB when it has ended;
+// its audit record 6 KB; its proof 3 KB with what the server adds. So there is room for
+//
+//	slice_bytes   4 GiB   390 sectors that have not ended; further submits are refused until some have
+//	job_bytes     1 GiB   half of it: records of 10,000 jobs that live (live_jobs_max) and of 10,000 that have ended
+//	                      (retention_count); a quarter: 40,000 audit records (audit_count), some 18 days of one card
+//	                      that proves a sector in 38 s; the rest: keys, and marks of what was deleted
+//	proof_bytes  64 MiB   half of it: proofs of 10,000 jobs (retention_count)
+//	input_bytes   4 GiB   six of the largest inputs at a time
+//
+// All that is 9.5 GiB, and 4.1 GiB more for each further tenant: five tenants in the 32 GB of deploy/nats. What one
+// tenant's jobs hold is bounded by its equal share of slice_bytes and job_bytes.
 func DefaultStreams() StreamsConfig {
 	return StreamsConfig{
 		Tenants: []string{"main"}, Replicas: 1,
 		QueueBytes: 64 * bytesize.MiB, EventBytes: 128 * bytesize.MiB, EventAge: 7 * 24 * time.Hour,
 		LetterBytes: 64 * bytesize.MiB, LetterAge: 30 * 24 * time.Hour,
-		JobBytes: 512 * bytesize.MiB, SliceBytes: 4 * bytesize.GiB, InputBytes: 4 * bytesize.GiB,
+		JobBytes: bytesize.GiB, SliceBytes: 4 * bytesize.GiB, InputBytes: 4 * bytesize.GiB,
 		ProofBytes: 64 * bytesize.MiB, Duplicates: bus.DuplicateWindowDefault,
 	}
 }

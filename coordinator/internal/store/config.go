@@ -21,6 +21,8 @@ type Config struct {
 	// BytesMax and SliceBytesMax are the sizes of the buckets of records and of slices; 0 is no bound. What is kept for
 	// later goes before its time rather than that running work finds no room in them.
 	BytesMax, SliceBytesMax int64
+	// ProofBytesMax is the size of each tenant's bucket of proofs; 0 is no bound. A full one would let no job end.
+	ProofBytesMax int64
 	// InputRetention is how long what clients uploaded is kept.
 	InputRetention time.Duration
 	// CallTimeout bounds one call to the bucket or the object store, without the time for an object's bytes.
@@ -37,7 +39,7 @@ const RollbackAfterDefault = 2 * time.Second
 func DefaultConfig() Config {
 	return Config{
 		KeyGrace: 5 * time.Second, Retention: 7 * 24 * time.Hour, RetentionCount: 10_000,
-		AuditRetention: 90 * 24 * time.Hour, AuditCount: 100_000,
+		AuditRetention: 90 * 24 * time.Hour, AuditCount: 40_000,
 		OrphanAge: 15 * time.Minute, InputRetention: 24 * time.Hour, CallTimeout: 10 * time.Second,
 		RollbackAfter: RollbackAfterDefault,
 	}
@@ -60,9 +62,9 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must be more than 0, not %d", f.name, f.value))
 		}
 	}
-	if c.BytesMax < 0 || c.SliceBytesMax < 0 {
-		errs = append(errs, fmt.Errorf("bytes_max %d and slice_bytes_max %d must not be negative", c.BytesMax,
-			c.SliceBytesMax))
+	if c.BytesMax < 0 || c.SliceBytesMax < 0 || c.ProofBytesMax < 0 {
+		errs = append(errs, fmt.Errorf("bytes_max %d, slice_bytes_max %d and proof_bytes_max %d must not be negative",
+			c.BytesMax, c.SliceBytesMax, c.ProofBytesMax))
 	}
 	return errors.Join(errs...)
 }

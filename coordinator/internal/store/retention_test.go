@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -64,6 +65,57 @@ func TestRetentionForWantOfRoomTakesFromThoseWithMost(t *testing.T) {
 	w.wantKept(s, "quiet", quiet, true)
 	w.wantKept(s, "busy, oldest", busy[:10], false)
 	w.wantKept(s, "busy, latest", busy[len(busy)-50:], true)
+}
+
+// Proofs have a bucket of their own; when it is full no job can end.
+func TestRetentionLeavesRoomForProofs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(func(c *store.Config) { c.ProofBytesMax = 100 << 10 })
+	var ids []job.ID
+	for range 12 {
+		created, err := s.Create(t.Context(), record(t))
+		w.check(err)
+		id := created.Job.Record.ID
+		w.prove(s, id)
+		j, err := s.Fetch(t.Context(), id)
+		w.check(err)
+		proof, err := s.PutProof(t.Context(), j.Record, make([]byte, 9<<10))
+		w.check(err)
+		_, err = s.Update(t.Context(), id, func(r *job.Record) error { r.Result = &proof; return nil })
+		w.check(err)
+		ids = append(ids, id)
+	}
+	_, err := s.Sweep(t.Context(), nil, time.Now())
+	w.check(err)
+	w.wantKept(s, "over half of the bucket", ids[:7], false)
+	w.wantKept(s, "latest", ids[7:], true)
+}
+
+// What Misfits computes with is what records really take.
+func TestTypicalSizesAreTrue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open()
+	created, err := s.Create(t.Context(), record(t, tenPartitions))
+	w.check(err)
+	w.prove(s, created.Job.Record.ID)
+	j, _ := s.Get(created.Job.Record.ID)
+	if n := len(j.Record.Partitions); n != store.TypicalPartitions {
+		t.Fatalf("%d partitions", n)
+	}
+	for what, c := range map[string]struct {
+		value any
+		want  int
+	}{
+		"record": {j.Record, store.TypicalRecordBytes}, "audit record": {store.AuditOf(j.Record), store.TypicalAuditBytes},
+	} {
+		data, err := json.Marshal(c.value)
+		w.check(err)
+		if len(data) > c.want || len(data) < c.want*3/4 {
+			t.Errorf("a typical %s takes %d bytes, counted are %d", what, len(data), c.want)
+		}
+	}
 }
 
 // The share that each may get uses the room up and no more, and nobody who wants less than the share gets less than it

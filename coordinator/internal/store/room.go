@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -21,10 +23,40 @@ const (
 	recordShare = 2 // one part in
 	auditShare  = 4
 	sliceShare  = 2 // slices are kept for replays up to this part of their bucket
+	proofShare  = 2 // proofs are kept up to this part of their tenant's bucket
 )
 
 // entryBytes is about what the server adds to an entry: its subject, headers, and the job's key.
 const entryBytes = 512
+
+// objectBytes is about what the server adds to a small object.
+const objectBytes = 1 << 10
+
+// Sizes of a job of ten partitions, which sectors of 32 and 64 GiB have, with what the server adds.
+const (
+	typicalPartitions  = 10
+	typicalRecordBytes = 12 << 10 // once it has ended
+	typicalAuditBytes  = 6 << 10
+	typicalProofBytes  = typicalPartitions*wire.ProofBytes + objectBytes
+)
+
+// Misfits are the settings that promise one tenant more than the buckets hold, for jobs of ten partitions of which so
+// many may live: what is kept goes before its time then.
+func (c *Config) Misfits(liveMax int) (all []string) {
+	promise := func(what string, bytes int64, key string, size int64, share int64) {
+		if size > 0 && bytes > size/share {
+			all = append(all, fmt.Sprintf("%s take about %s, more than one part in %d of %s %s", what,
+				bytesize.Bytes(bytes), share, key, bytesize.Bytes(size)))
+		}
+	}
+	promise("records of retention_count ended jobs and of live_jobs_max others",
+		int64(c.RetentionCount)*typicalRecordBytes+
+			int64(liveMax)*(grownBytes+grownPartitionBytes*typicalPartitions+entryBytes), "job_bytes", c.BytesMax, recordShare)
+	promise("audit_count audit records", int64(c.AuditCount)*typicalAuditBytes, "job_bytes", c.BytesMax, auditShare)
+	promise("proofs of retention_count jobs", int64(c.RetentionCount)*typicalProofBytes, "proof_bytes", c.ProofBytesMax,
+		proofShare)
+	return all
+}
 
 // A record grows while its job runs: by attempts and proofs.
 const (

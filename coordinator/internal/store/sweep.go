@@ -72,8 +72,11 @@ func (s *Store) tenants(known []job.Tenant) []job.Tenant {
 // sweepJobs keeps each tenant's latest ended jobs: no tenant's results go because another one has many.
 func (s *Store) sweepJobs(ctx context.Context, now time.Time) (n int, err error) {
 	jobs, _ := s.List(Query{})
-	due, early := s.dueJobs(jobs, now)
-	defer func() { s.tooEarly(early, "ended jobs and their proofs", "job_bytes") }()
+	due, early, unproved := s.dueJobs(jobs, now)
+	defer func() {
+		s.tooEarly(early, "ended jobs and their proofs", "job_bytes")
+		s.tooEarly(unproved, "ended jobs and their proofs, of a tenant with many or large ones", "proof_bytes")
+	}()
 	for _, j := range due {
 		if n == sweepMax {
 			return n, nil
@@ -87,16 +90,23 @@ func (s *Store) sweepJobs(ctx context.Context, now time.Time) (n int, err error)
 }
 
 // dueJobs are the ended ones of jobs, which are the newest first, that are not kept any longer, the oldest first; early
-// is how many of them only go for want of room.
-func (s *Store) dueJobs(jobs []Job, now time.Time) (due []Job, early int) {
+// is how many of them only go for want of room for records, unproved for want of room for proofs.
+func (s *Store) dueJobs(jobs []Job, now time.Time) (due []Job, early, unproved int) {
 	kept := map[job.Tenant][]Job{}
-	var bytes []int64 // of what is kept, by tenant
+	proofs := map[job.Tenant]int64{} // bytes
+	var bytes []int64                // of what is kept, by tenant
 	for _, j := range jobs {
 		r := j.Record
+		if r.Result != nil {
+			proofs[r.Tenant] += r.Result.Bytes + objectBytes
+		}
 		switch {
 		case !r.State.Ended():
 		case len(kept[r.Tenant]) >= s.cfg.RetentionCount, r.EndedAt == nil, now.Sub(*r.EndedAt) >= s.cfg.Retention:
 			due = append(due, j)
+		case s.cfg.ProofBytesMax > 0 && r.Result != nil && proofs[r.Tenant] > s.cfg.ProofBytesMax/proofShare:
+			due = append(due, j)
+			unproved++
 		default:
 			kept[r.Tenant] = append(kept[r.Tenant], j)
 		}
@@ -119,7 +129,7 @@ func (s *Store) dueJobs(jobs []Job, now time.Time) (due []Job, early int) {
 		}
 	}
 	slices.SortFunc(due, func(a, b Job) int { return strings.Compare(string(a.Record.ID), string(b.Record.ID)) })
-	return due, early
+	return due, early, unproved
 }
 
 // fairShare is the most that each of some wants may get so that all together get no more than the room.
