@@ -7,8 +7,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// evictMax bounds one eviction: it waits for proofs that run. preloadMax bounds a load: checking large parameters for the
-// first time takes minutes.
+// evictMax bounds one eviction: it waits for proofs that run. preloadMax bounds a load: checking large parameters for
+// the first time takes minutes.
 const (
 	evictMax   = time.Minute
 	preloadMax = time.Hour

@@ -31,7 +31,8 @@ const (
 	name    = "v28-toy.params"
 )
 
-// pair is a giver behind a real server, a fetcher, and a file. cut, when positive, ends connections after so many bytes.
+// pair is a giver behind a real server, a fetcher, and a file. cut, when positive, ends connections after so many
+// bytes.
 type pair struct {
 	*assetcopy.Giver
 

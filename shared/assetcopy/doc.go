@@ -4,7 +4,7 @@
 //	coordinator ─ token, to both ─► Giver (Grant) ◄── GET, Range ── Fetcher ─► part file ─► digest ─► renamed
 //
 //	fetching: room? ─► part (goes on where it was cut) ─┬─ whole ─► digest ─┬─ right ─► synced, listed, renamed
-//	             └─ refused, with both numbers          │                   └─ wrong ─► part removed, once more; then Corrupt
+//	             └─ refused, with both numbers          │                   └─ wrong ─► from its start, then Corrupt
 //	                                                    └─ cut ─► pause ─► on
 //
 // A [Giver] gives exactly the files that its Find knows, each only to who has a token that the coordinator issued for

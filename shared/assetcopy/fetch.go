@@ -61,8 +61,8 @@ type Want struct {
 	Development bool
 }
 
-// Fetcher fetches files. Its methods may be called from several goroutines, for one file from one at a time: another one
-// is refused.
+// Fetcher fetches files. Its methods may be called from several goroutines, for one file from one at a time: another
+// one is refused.
 type Fetcher struct {
 	config FetcherConfig
 	client *http.Client
@@ -85,8 +85,8 @@ func (f *Fetcher) Close() { f.client.CloseIdleConnections() }
 // triesWhole is how often a file is fetched from its start when its digest is wrong.
 const triesWhole = 2
 
-// Fetch brings a file under its name and returns when it is there. Progress, when set, is told how much is. Errors: kind
-// Exhausted when the disk has no room, Corrupt when what comes is not the file, Conflict when it is being fetched,
+// Fetch brings a file under its name and returns when it is there. Progress, when set, is told how much is. Errors:
+// kind Exhausted when the disk has no room, Corrupt when what comes is not the file, Conflict when it is being fetched,
 // Transient when the giver gave nothing for too long; the context's. What has come stays for the next Fetch.
 func (f *Fetcher) Fetch(ctx context.Context, want Want, progress func(done bytesize.Bytes)) error {
 	if filepath.Base(want.Name) != want.Name || want.Bytes <= 0 || strings.ContainsAny(want.Digest, "/.") {

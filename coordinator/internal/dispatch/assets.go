@@ -53,8 +53,8 @@ func (l *Leader) listAssets(ctx context.Context, only job.Node) (*wire.AssetsRep
 			return nil, err
 		}
 		for _, a := range book.Assets {
-			present := a.Name == ledger.AssetSegments ||
-				n.Host != nil && slices.ContainsFunc(n.Host.Report.Assets, func(r ledger.Asset) bool { return r.Key() == a.Key() })
+			same := func(r ledger.Asset) bool { return r.Key() == a.Key() }
+			present := a.Name == ledger.AssetSegments || n.Host != nil && slices.ContainsFunc(n.Host.Report.Assets, same)
 			out.Assets = append(out.Assets, wire.AssetView{
 				Asset: a.Asset, Users: a.Users, UsedAt: a.UsedAt, Present: present,
 			})
@@ -108,8 +108,8 @@ func ofCircuit(asset, circuit string) bool {
 	return name == circuit
 }
 
-// preload books a circuit's assets in the ledger, as an attempt would that ends at once: they stay there, idle. Then the
-// node is told to load them. What it could not load it does not declare, so the ledger drops it again.
+// preload books a circuit's assets in the ledger, as an attempt would that ends at once: they stay there, idle. Then
+// the node is told to load them. What it could not load it does not declare, so the ledger drops it again.
 func (l *Leader) preload(ctx context.Context, n *rack.Node, circuit string) error {
 	var assets []ledger.Asset
 	view := n.View(l.parts.Store.Mark(n.Node))

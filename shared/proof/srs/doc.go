@@ -20,9 +20,9 @@
 // resident. A file that somebody cuts short while it is mapped makes the process fail with SIGBUS; parameter files are
 // replaced by renaming, never rewritten in place.
 //
-// An image (Params.WriteImage, OpenImage) has the same points decoded, in the memory layout of the build, in a file that
-// the caller made and seals. Whoever maps it reads no parameter file and decodes nothing. It takes as much memory as
-// the parameter file is long, and that memory cannot be given back in parts.
+// An image (Params.WriteImage, OpenImage) has the same points decoded, in the memory layout of the build, in a file
+// that the caller made and seals. Whoever maps it reads no parameter file and decodes nothing. It takes as much memory
+// as the parameter file is long, and that memory cannot be given back in parts.
 //
 // # Digests are remembered
 //

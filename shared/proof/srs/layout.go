@@ -89,7 +89,8 @@ func (l *layout) checkSample(n int) error {
 	return nil
 }
 
-// Section is one list of points inside a mapped file, encoded unless the file is an image. It is valid until its Params is closed.
+// Section is one list of points inside a mapped file, encoded unless the file is an image. It is valid until its Params
+// is closed.
 type Section struct {
 	name    string
 	data    []byte

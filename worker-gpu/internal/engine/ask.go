@@ -66,8 +66,8 @@ func answered(a answer) (answer, error) {
 	return a, nil
 }
 
-// Load makes a circuit's parameters resident and tells what they are. With an image (see WriteImage), which is lent for
-// the call, the engine uses that and no file. Errors: fault.NotFound (missing), fault.Corrupt (must not be used),
+// Load makes a circuit's parameters resident and tells what they are. With an image (see WriteImage), which is lent
+// for the call, the engine uses that and no file. Errors: fault.NotFound (missing), fault.Corrupt (must not be used),
 // fault.Conflict (in use, and not of this image), *Crash, the context's.
 func (e *Engine) Load(ctx context.Context, circuit string, image *os.File) (Loaded, error) {
 	a, err := e.ask(ctx, request{Do: verbLoad, Circuit: circuit}, image)
@@ -80,15 +80,15 @@ func (e *Engine) Load(ctx context.Context, circuit string, image *os.File) (Load
 	return *a.Loaded, nil
 }
 
-// WriteImage has the engine decode a circuit's parameters into a file of Loaded.Image bytes, which is lent for the call.
-// Errors are Load's.
+// WriteImage has the engine decode a circuit's parameters into a file of Loaded.Image bytes, which is lent for the
+// call. Errors are Load's.
 func (e *Engine) WriteImage(ctx context.Context, circuit string, image *os.File) error {
 	_, err := e.ask(ctx, request{Do: verbImage, Circuit: circuit}, image)
 	return err
 }
 
-// Prepare has the engine map and check a sealed segment and load what its proof needs, so that its start has nothing to
-// wait for. The file is lent for the call. A prepared proof must be finished or dropped.
+// Prepare has the engine map and check a sealed segment and load what its proof needs, so that its start has nothing
+// to wait for. The file is lent for the call. A prepared proof must be finished or dropped.
 func (e *Engine) Prepare(ctx context.Context, w Work, segment *os.File) (*Proof, error) {
 	id, to := e.enlist()
 	p := &Proof{engine: e, id: id}
@@ -112,8 +112,8 @@ func (p *Proof) Start(ctx context.Context) error {
 	return nil
 }
 
-// Finish gives the proof. It is called once. Asked is called when the engine was asked for it: what is started from then
-// on comes after it on a device that does one thing at a time.
+// Finish gives the proof. It is called once. Asked is called when the engine was asked for it: what is started from
+// then on comes after it on a device that does one thing at a time.
 func (p *Proof) Finish(ctx context.Context, asked func()) (Proved, error) {
 	id, to := p.engine.enlist()
 	a, err := p.engine.askAs(ctx, id, to, request{Do: verbFinish, Proof: p.id}, nil, asked)

@@ -145,8 +145,8 @@ func (d *Device) decode(ctx context.Context, s *share, e *engine.Engine, id stri
 	return nil
 }
 
-// unready notes that parameters which were ready cannot be loaded again: they are looked for until they can. The attempt
-// is handed back then.
+// unready notes that parameters which were ready cannot be loaded again: they are looked for until they can. The
+// attempt is handed back then.
 func (d *Device) unready(id string, err error) error {
 	if kind := fault.KindOf(err); kind != fault.NotFound && kind != fault.Corrupt {
 		return err
@@ -167,8 +167,8 @@ func (d *Device) adopt(ctx context.Context, s *share, e *engine.Engine, id strin
 	return nil
 }
 
-// loadInto has a new engine load a circuit: the image that is kept, so that nothing is read and decoded again, else the
-// file.
+// loadInto has a new engine load a circuit: the image that is kept, so that nothing is read and decoded again, else
+// the file.
 func (d *Device) loadInto(ctx context.Context, e *engine.Engine, id string) (engine.Loaded, error) {
 	s := d.share(id)
 	if err := s.take(ctx); err != nil {
