@@ -120,6 +120,15 @@ func TestAFinishedJobLeavesAnAuditRecordAndAnEvent(t *testing.T) {
 		a.ParamsDigest != "abcd" || a.Attempts[0].DeviceUUID != "CPU-n1" || a.Attempts[0].Build != "test" {
 		t.Errorf("audit record %+v", a)
 	}
+	if a.InputHash != r.InputHash || a.Tenant != r.Tenant || a.Miner != r.Miner || a.Circuit != r.Circuit ||
+		a.SectorNumber != r.SectorNumber || !a.SubmittedAt.Equal(r.SubmittedAt) || !a.EndedAt.Equal(*r.EndedAt) {
+		t.Errorf("audit record %+v of job %+v", a, r)
+	}
+	for i, made := range a.Attempts {
+		if made.Node != "n1" || made.Device != "cpu" || made.Build != "test" || made.Outcome != job.OutcomeOK {
+			t.Errorf("partition %d was made by %+v", i, made)
+		}
+	}
 	events, err := w.bus.Log(t.Context(), wire.StreamEvents)
 	w.check(err)
 	w.until("the end was told", func() bool {

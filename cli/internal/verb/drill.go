@@ -331,22 +331,25 @@ func (d *drilled) Result(ctx context.Context, r *job.Record) ([]byte, error) {
 
 // Nodes implements drill.Rack.
 func (d *drilled) Nodes(ctx context.Context) (*wire.NodesReply, error) {
-	var reply wire.NodesReply
-	return &reply, d.operator.admin(ctx, wire.AdminNodes, &wire.Empty{}, &reply)
+	return paged(ctx, d.operator, client.Nodes)
 }
 
 // Books implements drill.Rack.
 func (d *drilled) Books(ctx context.Context) ([]wire.LedgerNode, error) {
-	var reply wire.LedgerReply
-	err := d.operator.admin(ctx, wire.AdminLedger, &wire.Empty{}, &reply)
-	return reply.Nodes, err
+	reply, err := paged(ctx, d.operator, client.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Nodes, nil
 }
 
 // Letters implements drill.Rack.
 func (d *drilled) Letters(ctx context.Context) ([]wire.DeadLetter, error) {
-	var reply wire.DLQReply
-	err := d.operator.admin(ctx, wire.AdminDLQ, &wire.DLQRequest{}, &reply)
-	return reply.Letters, err
+	reply, err := paged(ctx, d.operator, client.Letters)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Letters, nil
 }
 
 // Buffers implements drill.Rack.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -105,11 +106,11 @@ func (a *app) nodesCommand() *cobra.Command {
 		Short: "show the rack; fails until it is ready",
 		Args:  noArgs,
 		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
-			var reply wire.NodesReply
-			if err := r.admin(c.Context(), wire.AdminNodes, &wire.Empty{}, &reply); err != nil {
+			reply, err := paged(c.Context(), r, client.Nodes)
+			if err != nil {
 				return err
 			}
-			if err := a.emit(&nodesResult{&reply}, false); err != nil {
+			if err := a.emit(&nodesResult{reply}, false); err != nil {
 				return err
 			}
 			if !reply.Ready {
@@ -249,14 +250,18 @@ func (a *app) dlqCommand() *cobra.Command {
 			Short: short,
 			Args:  noArgs,
 			RunE: a.ordered(&flags, func(c *cobra.Command, args []string, r *rack) error {
-				request := &wire.DLQRequest{Replay: replay}
-				if needsJob {
-					id, err := jobArg(args)
+				if !needsJob {
+					all, err := paged(c.Context(), r, client.Letters)
 					if err != nil {
 						return err
 					}
-					request.Job = id
+					return a.emit(&lettersResult{all}, false)
 				}
+				id, err := jobArg(args)
+				if err != nil {
+					return err
+				}
+				request := &wire.DLQRequest{Job: id, Replay: replay}
 				var reply wire.DLQReply
 				if err := r.admin(c.Context(), wire.AdminDLQ, request, &reply); err != nil {
 					return err
@@ -314,11 +319,11 @@ func (a *app) ledgerCommand() *cobra.Command {
 		Short: "show who holds which bytes of every node",
 		Args:  noArgs,
 		RunE: a.ordered(&flags, func(c *cobra.Command, _ []string, r *rack) error {
-			var reply wire.LedgerReply
-			if err := r.admin(c.Context(), wire.AdminLedger, &wire.Empty{}, &reply); err != nil {
+			reply, err := paged(c.Context(), r, client.Ledger)
+			if err != nil {
 				return err
 			}
-			return a.emit(&ledgerResult{&reply}, false)
+			return a.emit(&ledgerResult{reply}, false)
 		}),
 	}
 	flags.register(c)
@@ -329,28 +334,33 @@ func (a *app) ledgerCommand() *cobra.Command {
 type auditResult struct{ *wire.AuditReply }
 
 func (r *auditResult) human(w io.Writer) {
-	if len(r.Records) == 0 {
+	if len(r.Records) == 0 && !r.More {
 		fmt.Fprintln(w, "no records")
 		return
 	}
 	for i := range r.Records {
 		rec := &r.Records[i]
-		row(
-			w,
-			string(rec.Job),
-			"%s sector %d of %s: proof %s with parameters %s, %d attempts, %s",
-			rec.Circuit,
-			rec.SectorNumber,
-			rec.Miner,
-			rec.ProofSHA256,
-			rec.ParamsDigest,
-			rec.AttemptCount,
-			rec.EndedAt.Local().Format(time.DateTime),
-		)
+		row(w, string(rec.Job), "%s sector %d of %s, tenant %s, ended %s", rec.Circuit, rec.SectorNumber, rec.Miner,
+			rec.Tenant, rec.EndedAt.Local().Format(time.DateTime))
+		row(w, "", "input %s", rec.InputHash)
+		row(w, "", "parameters %s", or(rec.ParamsDigest, "not told"))
+		row(w, "", "proof %s, %d attempts, made by %s", rec.ProofSHA256, rec.AttemptCount, strings.Join(makers(rec), ", "))
 	}
 	if r.More {
-		row(w, "", "further records: --after %s", r.Records[len(r.Records)-1].Job)
+		row(w, "", "further records: --after %s", r.Next)
 	}
+}
+
+// makers are where a proof's partitions were made and by which builds, each once.
+func makers(rec *wire.Audit) (all []string) {
+	for i := range rec.Attempts {
+		at := &rec.Attempts[i]
+		maker := fmt.Sprintf("%s/%s (%s)", at.Node, at.Device, or(oneLine(at.Build), "unknown build"))
+		if !slices.Contains(all, maker) {
+			all = append(all, maker)
+		}
+	}
+	return all
 }
 
 func (a *app) auditCommand() *cobra.Command {
@@ -358,6 +368,7 @@ func (a *app) auditCommand() *cobra.Command {
 	var request wire.AuditRequest
 	var after string
 	var since time.Duration
+	var all bool
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "export what is kept of every proof: input, parameters, node, device, build, attempts",
@@ -368,16 +379,34 @@ func (a *app) auditCommand() *cobra.Command {
 				at := time.Now().Add(-since)
 				request.Since = &at
 			}
-			var reply wire.AuditReply
-			if err := r.admin(c.Context(), wire.AdminAudit, &request, &reply); err != nil {
-				return err
+			for told := false; ; {
+				var reply wire.AuditReply
+				if err := r.admin(c.Context(), wire.AdminAudit, &request, &reply); err != nil {
+					return err
+				}
+				if request.After = reply.Next; request.After == "" && reply.More && len(reply.Records) > 0 {
+					request.After = reply.Records[len(reply.Records)-1].Job // of an older build
+				}
+				further := all && reply.More && request.After != ""
+				if all {
+					reply.More, reply.Next = false, ""
+				}
+				if len(reply.Records) > 0 || !further && !told {
+					if err := a.emit(&auditResult{&reply}, false); err != nil {
+						return err
+					}
+					told = true
+				}
+				if !further {
+					return nil
+				}
 			}
-			return a.emit(&auditResult{&reply}, false)
 		}),
 	}
 	flags.register(c)
 	spanVar(c, &since, "since", 0, "only of this last time")
 	c.Flags().StringVar(&after, "after", "", "the page after this job")
 	c.Flags().IntVar(&request.Limit, "limit", 0, "length of a page")
+	c.Flags().BoolVar(&all, "all", false, "all pages; with --json one document each")
 	return c
 }

@@ -197,6 +197,16 @@ func (r *rack) admin(ctx context.Context, verb string, body wire.Body, reply int
 	return refused(client.Ask(ctx, r.bus, wire.AdminSubject(verb), body, reply, time.Second/2))
 }
 
+// paged asks the leader as an operator for what is answered in pages (package client follows them).
+func paged[A any](
+	ctx context.Context, r *rack, all func(context.Context, bus.Bus, time.Duration) (*A, error),
+) (*A, error) {
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	reply, err := all(ctx, r.bus, time.Second/2)
+	return reply, refused(err)
+}
+
 // refused gives an answer's fault the exit code of its kind.
 func refused(err error) error {
 	if err == nil {
