@@ -26,6 +26,9 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"jsonswap": scriptJSONSwap,
 		"envelope": scriptEnvelope,
 		"await":    scriptAwait,
+		"pad":      scriptPad,
+
+		"repeatjson": scriptRepeatJSON,
 
 		"testparams": scriptTestParams,
 		"exactkey":   scriptExactKey,
@@ -146,6 +149,16 @@ func scriptRepeat(ts *testscript.TestScript, negated bool, args []string) {
 	count, err := strconv.Atoi(args[2])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte(args[1]), count), 0o600))
+}
+
+// scriptPad writes a JSON object with blanks after its first brace, so that it has a number of bytes.
+func scriptPad(ts *testscript.TestScript, negated bool, args []string) {
+	usageOf(ts, negated, args, 3, 3, "pad FROM TO LENGTH")
+	text := ts.ReadFile(args[0])
+	length, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	blanks := strings.Repeat(" ", length-len(text))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text[:1]+blanks+text[1:]), 0o600))
 }
 
 // scriptUnhex turns a file of hex digits into bytes.

@@ -112,3 +112,24 @@ func scriptEnvelope(ts *testscript.TestScript, negated bool, args []string) {
 		args[2], base64.StdEncoding.EncodeToString([]byte(ts.ReadFile(args[0]))), args[3])
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text.Bytes(), 0o600))
 }
+
+// scriptRepeatJSON writes a copy of a JSON file whose list at a path is repeated until the file has a number of bytes.
+func scriptRepeatJSON(ts *testscript.TestScript, negated bool, args []string) {
+	usageOf(ts, negated, args, 4, 4, "repeatjson FROM TO PATH LENGTH")
+	length, err := strconv.Atoi(args[3])
+	ts.Check(err)
+	root := decodeJSON(ts, ts.ReadFile(args[0]))
+	place := placeOf(ts, root, args[2])
+	list, ok := place.get().([]any)
+	if !ok {
+		ts.Fatalf("no list at %s", args[2])
+	}
+	one, err := json.Marshal(list)
+	ts.Check(err)
+	var longer []any
+	for range 1 + length/len(one) {
+		longer = append(longer, list...)
+	}
+	place.set(longer)
+	writeJSON(ts, args[1], root)
+}

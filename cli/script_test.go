@@ -20,7 +20,9 @@ func TestMain(m *testing.M) {
 		os.Exit(run())
 	}
 	testscript.Main(m, map[string]func(){
-		"proofrack": func() { os.Exit(run()) },
+		"proofrack":   func() { os.Exit(run()) },
+		"natsserver":  func() { os.Exit(runNATS(os.Args[1:])) },
+		"coordinator": func() { os.Exit(runCoordinator(os.Args[1:])) },
 	})
 }
 
