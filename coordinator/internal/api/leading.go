@@ -68,7 +68,7 @@ func (l *Leading) why(ctx context.Context, subject string, q *wire.JobRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &wire.WhyReply{State: j.Record.State, Reasons: reasons}, nil
+	return &wire.WhyReply{State: j.Record.State, Reasons: boundReasons(reasons)}, nil
 }
 
 func (l *Leading) nodes(ctx context.Context, _ string, q *wire.PageRequest) (*wire.NodesReply, error) {

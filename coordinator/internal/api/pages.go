@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -66,4 +67,34 @@ func pageLedger(reply *wire.LedgerReply, after string) {
 		reply.Next = name
 	}
 	reply.Next = ""
+}
+
+// holdersKept is how many holders of a pool a long answer names; they are the largest.
+const holdersKept = 8
+
+// boundReasons keeps an answer to why below a page: first the smaller holders are told as a sum, then reasons of the
+// last partitions are counted.
+func boundReasons(reasons []wire.Reason) []wire.Reason {
+	if size(reasons) <= pageBytesMax {
+		return reasons
+	}
+	bytes := 0
+	for i := range reasons {
+		r := &reasons[i]
+		if n := len(r.Holders); n > holdersKept {
+			rest := wire.Holder{Name: fmt.Sprintf("%d others", n-holdersKept)}
+			for _, h := range r.Holders[holdersKept:] {
+				rest.Bytes += h.Bytes
+			}
+			r.Holders = append(r.Holders[:holdersKept:holdersKept], rest)
+		}
+		if bytes += size(*r); bytes > pageBytesMax && i > 0 {
+			last := wire.Reason{Text: fmt.Sprintf("%d further reasons of other partitions", len(reasons)-i)}
+			for _, left := range reasons[i:] {
+				last.Partitions = append(last.Partitions, left.Partitions...)
+			}
+			return append(reasons[:i:i], last)
+		}
+	}
+	return reasons
 }

@@ -145,6 +145,39 @@ func TestALargeBookIsAnsweredInPages(t *testing.T) {
 	}
 }
 
+// A job of many partitions may wait for many reasons, each with many who hold what it needs.
+func TestALongWhyIsCutHonestly(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ reasons, holders int }{{3, 3}, {200, 200}, {3000, 20}} {
+		var reasons []wire.Reason
+		for i := range c.reasons {
+			r := wire.Reason{Partitions: []int{i}, Text: strings.Repeat("t", 200), Node: "n1", Pool: "ram", Missing: 1}
+			for k := range c.holders {
+				r.Holders = append(r.Holders, wire.Holder{Name: strings.Repeat("h", 42), Bytes: bytesize.Bytes(c.holders - k)})
+			}
+			reasons = append(reasons, r)
+		}
+		got := boundReasons(reasons)
+		if _, err := wire.Encode(&wire.WhyReply{Reasons: got}); err != nil {
+			t.Fatal(err)
+		}
+		partitions := 0
+		for _, r := range got {
+			partitions += len(r.Partitions)
+			sum := bytesize.Bytes(0)
+			for _, h := range r.Holders {
+				sum += h.Bytes
+			}
+			if want := c.holders * (c.holders + 1) / 2; len(r.Holders) > 0 && int(sum) != want {
+				t.Fatalf("holders of %d bytes, said are %d", want, sum)
+			}
+		}
+		if partitions != c.reasons {
+			t.Errorf("%d partitions of %d have a reason", partitions, c.reasons)
+		}
+	}
+}
+
 // All dead letters can be listed, however many there are and however long their reasons.
 func TestDeadLettersAreAnsweredInPages(t *testing.T) {
 	t.Parallel()
