@@ -27,8 +27,8 @@ type StreamsConfig struct {
 }
 
 // DefaultStreams fit what is kept by default, and the shipped NATS server, which tests compute. A 32 GiB sector has ten
-// partitions: its slices take 11 MB; its record 18 KB while it lives, in which it may grow, and 12 KB when it has ended;
-// its audit record 6 KB; its proof 3 KB with what the server adds. So there is room for
+// partitions: its slices take 11 MB; its record 18 KB while it lives, in which it may grow, and 12 KB when it has
+// ended; its audit record 6 KB; its proof 3 KB with what the server adds. So there is room for
 //
 //	slice_bytes   4 GiB   390 sectors that have not ended; further submits are refused until some have
 //	job_bytes     1 GiB   half of it: records of 10,000 jobs that live (live_jobs_max) and of 10,000 that have ended

@@ -33,7 +33,8 @@ func largeRecord(id job.ID, character string, attempts int) *job.Record {
 		ID: id, Tenant: job.Tenant(name), Key: strings.Repeat("<", job.KeyBytesMax), InputHash: hash, Kind: name,
 		Circuit: strings.Repeat("c", 64), ProverID: hash, Miner: "f0" + strings.Repeat("9", 20),
 		SectorNumber: math.MaxUint64, Output: job.OutputPartitions, Priority: -100, Deadline: &late,
-		Inputs: job.Object{Name: wire.InputsName(id), Bytes: math.MaxInt64, SHA256: hash}, TraceParent: strings.Repeat("<", 256),
+		Inputs:      job.Object{Name: wire.InputsName(id), Bytes: math.MaxInt64, SHA256: hash},
+		TraceParent: strings.Repeat("<", 256),
 		SubmittedAt: late, State: job.Failed, EndedAt: &late, Fault: report(strings.Repeat(text, 1000)), ParamsDigest: hash,
 		LateCount: math.MaxInt64, Result: &job.Object{Name: string(id), Bytes: math.MaxInt64, SHA256: hash},
 	}

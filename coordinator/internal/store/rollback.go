@@ -12,11 +12,11 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// What the view has of a key is later than what the watch tells when this program wrote it a moment ago. It also is when
-// NATS was restored from a backup: revisions went back then, and the view would keep records that are nowhere any more.
-// Time tells which: the watch is soon where this program's own write is, and a restored bucket never is. So what is told
-// late is looked up after [Config.RollbackAfter], and what the bucket has then replaces what the view has. A mistake
-// mends itself: the next thing that the watch tells is later.
+// What the view has of a key is later than what the watch tells when this program wrote it a moment ago. It also is
+// when NATS was restored from a backup: revisions went back then, and the view would keep records that are nowhere any
+// more. Time tells which: the watch is soon where this program's own write is, and a restored bucket never is. So what
+// is told late is looked up after [Config.RollbackAfter], and what the bucket has then replaces what the view has. A
+// mistake mends itself: the next thing that the watch tells is later.
 
 // doubts are the keys of one bucket of which something older was told than is known.
 type doubts struct {
