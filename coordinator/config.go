@@ -93,6 +93,7 @@ type ScheduleConfig struct {
 	Guess               map[string]time.Duration  `doc:"Time of a device, by circuit, before it is measured."`
 	GuessDefault        time.Duration             `doc:"The same for circuits that are not named."`
 	LoadRate            bytesize.Bytes            `doc:"Bytes of parameters that a node loads in a second."`
+	EvictIdle           time.Duration             `doc:"Most that unused ones are kept from others: as long as a load."`
 	QuarantineAfter     int                       `doc:"Faults in a row that take a device out."`
 	HaltWindow          time.Duration             `doc:"Time within which faults of most devices stop all."`
 }
@@ -146,8 +147,9 @@ func DefaultConfig() Config {
 			DevicePartitionsMax: d.Scheduler.DevicePartitionsMax, SynthSlotsMax: d.Scheduler.SynthSlotsMax,
 			SynthQueueMax: d.Scheduler.SynthQueueMax, Ageing: d.Scheduler.Ageing, Patience: d.Scheduler.Patience,
 			GuessDefault: d.Scheduler.GuessDefault,
-			LoadRate:     d.Scheduler.LoadRate, QuarantineAfter: d.Scheduler.QuarantineAfter,
-			HaltWindow: d.Scheduler.HaltWindow,
+			LoadRate:     d.Scheduler.LoadRate, EvictIdle: d.Scheduler.EvictIdle,
+			QuarantineAfter: d.Scheduler.QuarantineAfter,
+			HaltWindow:      d.Scheduler.HaltWindow,
 		},
 		Intake: intake.DefaultConfig(),
 		Keep: KeepConfig{
@@ -196,7 +198,7 @@ func (c *Config) dispatch() dispatch.Config {
 	s.WorkAhead, s.SealedAhead, s.DevicePartitionsMax = p.WorkAhead, p.SealedAhead, p.DevicePartitionsMax
 	s.SynthSlotsMax, s.SynthQueueMax, s.Ageing = p.SynthSlotsMax, p.SynthQueueMax, p.Ageing
 	s.Patience, s.Quotas = p.Patience, p.quotas()
-	s.Guess, s.GuessDefault, s.LoadRate = p.Guess, p.GuessDefault, p.LoadRate
+	s.Guess, s.GuessDefault, s.LoadRate, s.EvictIdle = p.Guess, p.GuessDefault, p.LoadRate, p.EvictIdle
 	s.QuarantineAfter, s.HaltWindow = p.QuarantineAfter, p.HaltWindow
 	return d
 }

@@ -39,6 +39,9 @@ type Config struct {
 	RefusalPause time.Duration
 	// RefusalPauseMax bounds the pause of a job that is refused again and again; it doubles up to this.
 	RefusalPauseMax time.Duration
+	// EvictIdle bounds how long an asset must be idle before it is evicted for others: as long as it takes to load it
+	// again, but not longer than this. So circuits that come by turns do not throw each other out at every job.
+	EvictIdle time.Duration
 	// EvictTimeout is how long an eviction may take before another one is tried.
 	EvictTimeout time.Duration
 	// QuarantineAfter is how many blamed faults in a row take a device out.
@@ -57,7 +60,7 @@ func DefaultConfig() Config {
 		WorkAhead: 15 * time.Second, SealedAhead: 10 * time.Second,
 		DevicePartitionsMax: 64, SynthQueueMax: 1,
 		Ageing: time.Minute, Patience: time.Hour, GuessDefault: time.Minute, LoadRate: bytesize.GiB,
-		RefusalPause: time.Second, RefusalPauseMax: 30 * time.Second, EvictTimeout: 15 * time.Second,
+		RefusalPause: time.Second, RefusalPauseMax: 30 * time.Second, EvictIdle: 5 * time.Second, EvictTimeout: 15 * time.Second,
 		QuarantineAfter: 3, HaltWindow: time.Minute, AdmitsMax: 64,
 		Wire: Versions{Min: 1, Max: 1},
 	}
@@ -93,6 +96,7 @@ func (c *Config) Validate() error {
 	positive("halt_window", int64(c.HaltWindow))
 	positive("admits_max", int64(c.AdmitsMax))
 	for name, value := range map[string]int64{
+		"evict_idle": int64(c.EvictIdle),
 		"work_ahead": int64(c.WorkAhead), "sealed_ahead": int64(c.SealedAhead), "patience": int64(c.Patience),
 		"synth_slots_max": int64(c.SynthSlotsMax), "synth_queue_max": int64(c.SynthQueueMax),
 	} {

@@ -74,7 +74,7 @@ func (c *Core) evictFor(p *part, at spot) bool {
 	if len(chosen) == 0 || slices.ContainsFunc(lack, func(b bytesize.Bytes) bool { return b > 0 }) {
 		return false
 	}
-	loading := time.Duration(float64(cost) / float64(c.cfg.LoadRate) * float64(time.Second))
+	loading := c.loadTime(cost)
 	if wait, possible := c.waitFor(n, at.choice); possible && wait <= loading {
 		return false
 	}
@@ -94,9 +94,14 @@ func (c *Core) evictFor(p *part, at spot) bool {
 	return true
 }
 
-// idleAssets are those that nothing uses and a choice doesn't need, the cheapest to lose first: by how long they were
-// not used, in units of the time it takes to load them again. The ledger's pool of free segments is none of them: it
-// gives way by itself.
+// loadTime is about how long a node takes to load so many bytes of assets.
+func (c *Core) loadTime(b bytesize.Bytes) time.Duration {
+	return time.Duration(float64(b) / float64(c.cfg.LoadRate) * float64(time.Second))
+}
+
+// idleAssets are those that nothing has used for long enough and a choice doesn't need, the cheapest to lose first: by
+// how long they were not used, in units of the time it takes to load them again. The ledger's pool of free segments is
+// none of them: it gives way by itself.
 func (c *Core) idleAssets(n *node, ch *choice) []*asset {
 	var idle []*asset
 	for _, s := range n.assets {
@@ -104,7 +109,8 @@ func (c *Core) idleAssets(n *node, ch *choice) []*asset {
 		if n.pin != nil && n.pinned.choice != nil && !wanted {
 			wanted = slices.ContainsFunc(n.pinned.choice.assets, func(a assetNeed) bool { return a.asset == s })
 		}
-		if s.present && s.refs == 0 && s.bytes > 0 && !wanted && !c.leaving(s) && !c.now.Before(s.keepUntil) {
+		if s.present && s.refs == 0 && s.bytes > 0 && !wanted && !c.leaving(s) && !c.now.Before(s.keepUntil) &&
+			c.now.Sub(s.usedAt) >= min(c.loadTime(s.bytes), c.cfg.EvictIdle) {
 			idle = append(idle, s)
 		}
 	}

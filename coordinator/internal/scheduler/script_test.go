@@ -31,6 +31,7 @@ func TestScripts(t *testing.T) {
 				t.Fatalf("a script starts with the sentence that it shows (%v)", err)
 			}
 			s := &script{cfg: scheduler.DefaultConfig(), circuits: map[string]scheduler.CircuitView{}}
+			s.cfg.EvictIdle = 0 // unless a script says otherwise
 			datadriven.RunTest(t, file, s.run)
 		})
 	}
@@ -155,6 +156,8 @@ func (s *script) config() string {
 			s.cfg.DevicePartitionsMax, _ = strconv.Atoi(value)
 		case "slots":
 			s.cfg.SynthSlotsMax, _ = strconv.Atoi(value)
+		case "idle":
+			s.cfg.EvictIdle = s.duration(value)
 		case "load":
 			n, _ := strconv.ParseFloat(value, 64)
 			s.cfg.LoadRate = gib(n)
