@@ -96,6 +96,8 @@ type ScheduleConfig struct {
 	EvictIdle           time.Duration             `doc:"Most that unused ones are kept from others: as long as a load."`
 	QuarantineAfter     int                       `doc:"Faults in a row that take a device out."`
 	HaltWindow          time.Duration             `doc:"Time within which faults of most devices stop all."`
+	QuarantineMin       time.Duration             `doc:"Pause of a device taken out before it proves a known answer; doubles."`
+	QuarantineMax       time.Duration             `doc:"Longest such pause."`
 }
 
 // KeepConfig says how long things are kept.
@@ -143,6 +145,7 @@ func DefaultConfig() Config {
 			BackoffMax: d.Policy.BackoffMax, HandBackPause: d.HandBackPause,
 		},
 		Schedule: ScheduleConfig{
+			QuarantineMin: d.QuarantineMin, QuarantineMax: d.QuarantineMax,
 			WorkAhead: d.Scheduler.WorkAhead, SealedAhead: d.Scheduler.SealedAhead,
 			DevicePartitionsMax: d.Scheduler.DevicePartitionsMax, SynthSlotsMax: d.Scheduler.SynthSlotsMax,
 			SynthQueueMax: d.Scheduler.SynthQueueMax, Ageing: d.Scheduler.Ageing, Patience: d.Scheduler.Patience,
@@ -194,6 +197,7 @@ func (c *Config) dispatch() dispatch.Config {
 		FailedMax: a.FailedMax, LostMax: a.LostMax, BackoffMin: a.BackoffMin, BackoffMax: a.BackoffMax,
 	}
 	d.HandBackPause = a.HandBackPause
+	d.QuarantineMin, d.QuarantineMax = p.QuarantineMin, p.QuarantineMax
 	s := &d.Scheduler
 	s.WorkAhead, s.SealedAhead, s.DevicePartitionsMax = p.WorkAhead, p.SealedAhead, p.DevicePartitionsMax
 	s.SynthSlotsMax, s.SynthQueueMax, s.Ageing = p.SynthSlotsMax, p.SynthQueueMax, p.Ageing

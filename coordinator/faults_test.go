@@ -397,6 +397,26 @@ func TestADeviceWithBadProofsIsTakenOut(t *testing.T) {
 	w.settles("n1", "n2")
 }
 
+// A device that was taken out is let back by itself when it proves a known answer (settings schedule.quarantine_min and
+// quarantine_max).
+func TestADeviceThatProvesAKnownAnswerIsLetBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *coordinator.Config) {
+		c.Attempts.FailedMax, c.Schedule.QuarantineAfter = 20, 2
+		c.Schedule.QuarantineMin, c.Schedule.QuarantineMax = 200*time.Millisecond, time.Second
+	})
+	w.start()
+	bad := fails(fault.Device, "device error", true)
+	w.node("n1", 2, each(bad, bad, prove))
+	id := w.submit(2)
+	w.until("the device is in quarantine", func() bool { return len(w.store.Mark("n1").Quarantined) == 1 })
+	w.proof(w.ends(id, job.Done))
+	if m := w.store.Mark("n1"); len(m.Quarantined) != 0 || len(m.Paroled) != 1 {
+		t.Errorf("at the end: %+v", m)
+	}
+	w.settles("n1")
+}
+
 // Input that is gone fails the job with that reason, at once.
 func TestAJobWhoseSliceIsGoneFails(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,7 @@ type node struct {
 	stops    map[job.Attempt]context.CancelFunc
 	done     map[job.Attempt]bool // sealed, or further: its delivery was acked
 	seen     []job.Attempt        // every attempt that was begun, in order
+	canary   *wire.Canary         // what its device proved last
 	most     int                  // booked at once
 }
 
@@ -164,7 +165,7 @@ func (n *node) beat(ctx context.Context) {
 		Node: n.name, Boot: n.boot, Instance: n.instance + "-gpu", Role: wire.RoleGPU, Seq: n.seq, Build: "test", WireMin: 1,
 		WireMax: wire.Version, State: state, Reason: n.notReady, Slots: 1,
 		Devices: []wire.DeviceState{{
-			Device: "cpu", UUID: "CPU-" + string(n.name), Healthy: true,
+			Device: "cpu", UUID: "CPU-" + string(n.name), Healthy: true, Canary: n.canary,
 			Circuits: []wire.DeviceCircuit{{Circuit: toy.Circuit().ID(), Ready: true, SRSBytes: bytesize.MiB / 2}},
 		}},
 	}
@@ -210,6 +211,12 @@ func (n *node) control(m bus.Message) {
 	if err := wire.Decode(m.Data, &c); err != nil {
 		n.w.t.Errorf("control: %v", err)
 		return
+	}
+	if c.Kind == wire.ControlCanary {
+		n.mu.Lock()
+		n.canary = &wire.Canary{ID: c.Canary, OK: true}
+		n.mu.Unlock()
+		n.changed()
 	}
 	if c.Kind != wire.ControlCancel {
 		return

@@ -14,7 +14,7 @@ const (
 	preloadMax = time.Hour
 )
 
-// obey follows orders about assets.
+// obey follows orders about devices and assets.
 func (w *worker) obey(order *wire.Control) {
 	w.copies.order(order)
 	for _, d := range w.devices {
@@ -23,6 +23,10 @@ func (w *worker) obey(order *wire.Control) {
 			go w.evict(d, order.Asset)
 		case wire.ControlPreload:
 			go w.preload(d, order.Circuit)
+		case wire.ControlCanary:
+			if order.Device == d.config.Device {
+				go d.Canary(order.Canary)
+			}
 		}
 	}
 }

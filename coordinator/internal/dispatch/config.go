@@ -28,7 +28,10 @@ type Config struct {
 	Workers, ResultsMax int
 	// ResultAckWait is how long a result may be in a leader's hands before another one gets it.
 	ResultAckWait time.Duration
-	Scheduler     scheduler.Config
+	// QuarantineMin is how long a device is in quarantine before it may prove a known answer; it doubles with each that is
+	// wrong, up to QuarantineMax. CanaryTimeout is how long it may take to prove one.
+	QuarantineMin, QuarantineMax, CanaryTimeout time.Duration
+	Scheduler                                   scheduler.Config
 }
 
 // DefaultConfig is design section 4's start values.
@@ -38,6 +41,7 @@ func DefaultConfig() Config {
 		Sweep:  30 * time.Second,
 		Policy: job.DefaultPolicy(), HandBackPause: time.Second, CallTimeout: 5 * time.Second,
 		Workers: 32, ResultsMax: 64, ResultAckWait: 10 * time.Second,
+		QuarantineMin: time.Minute, QuarantineMax: time.Hour, CanaryTimeout: 2 * time.Minute,
 		Scheduler: defaultScheduler(),
 	}
 }
@@ -51,7 +55,8 @@ func (c *Config) Validate() error {
 	}{
 		{"heartbeat", int64(c.Heartbeat)}, {"tick", int64(c.Tick)}, {"sweep", int64(c.Sweep)},
 		{"call_timeout", int64(c.CallTimeout)}, {"workers", int64(c.Workers)}, {"results_max", int64(c.ResultsMax)},
-		{"result_ack_wait", int64(c.ResultAckWait)},
+		{"result_ack_wait", int64(c.ResultAckWait)}, {"quarantine_min", int64(c.QuarantineMin)},
+		{"canary_timeout", int64(c.CanaryTimeout)},
 		{"policy.failed_max", int64(c.Policy.FailedMax)}, {"policy.lost_max", int64(c.Policy.LostMax)},
 	} {
 		if f.value <= 0 {
@@ -60,6 +65,10 @@ func (c *Config) Validate() error {
 	}
 	if c.Lease < 2*c.Heartbeat {
 		errs = append(errs, fmt.Errorf("lease must be at least two heartbeats of %s, not %s", c.Heartbeat, c.Lease))
+	}
+	if c.QuarantineMax < c.QuarantineMin {
+		errs = append(errs, fmt.Errorf("quarantine_max must be at least quarantine_min of %s, not %s", c.QuarantineMin,
+			c.QuarantineMax))
 	}
 	if c.HandBackPause < 0 {
 		errs = append(errs, fmt.Errorf("hand_back_pause must not be negative, as %s is", c.HandBackPause))

@@ -42,6 +42,8 @@ type reign struct {
 	silent        map[string]bool
 	logged        lines         // what the leader warns of
 	every         time.Duration // between beats, as they say; 0 when they do not
+	before        func()        // before each beat
+	canary        *wire.Canary  // what the device proved last
 }
 
 // lines collects a log.
@@ -114,6 +116,9 @@ func leadingOn(t *testing.T, change func(bus.Bus) bus.Bus, test func(*reign)) {
 // beat sends the beats of the node's two workers.
 func (r *reign) beat() {
 	r.seq++
+	if r.before != nil {
+		r.before()
+	}
 	for _, role := range []string{wire.RoleSynth, wire.RoleGPU} {
 		if r.silent[role] {
 			continue
@@ -127,7 +132,7 @@ func (r *reign) beat() {
 			b.Synth = []wire.SynthCircuit{{Circuit: toy.Circuit().ID(), SegmentBytes: bytesize.MiB, ScratchBytes: bytesize.MiB}}
 		} else {
 			b.Devices = []wire.DeviceState{{
-				Device: "cpu", Healthy: true,
+				Device: "cpu", Healthy: true, Canary: r.canary,
 				Circuits: []wire.DeviceCircuit{{Circuit: toy.Circuit().ID(), Ready: true, PendingBytes: bytesize.MiB}},
 			}}
 		}

@@ -68,6 +68,8 @@ type Leader struct {
 	tracks map[job.Attempt]*track
 	nodes  map[job.Node]*nodeState
 	halted string
+	// canaries are known answers that devices in quarantine are to prove.
+	canaries map[scheduler.Place]*canary
 	// deposed ends the loop: another leader has begun.
 	deposed error
 
@@ -121,6 +123,7 @@ func New(cfg Config, parts Parts, reign lead.Reign) (*Leader, error) {
 		log:  parts.Log.With().Uint64("term", reign.Term).Logger(),
 		jobs: map[job.ID]*jobState{}, tracks: map[job.Attempt]*track{}, nodes: map[job.Node]*nodeState{},
 	}
+	l.canaries = map[scheduler.Place]*canary{}
 	l.books.of = map[job.Node]*book{}
 	return l, nil
 }

@@ -157,22 +157,6 @@ func (l *Leader) writeStages(ctx context.Context, id job.ID) {
 	})
 }
 
-// quarantine takes a device out, and keeps that beyond this leader's reign.
-func (l *Leader) quarantine(d *scheduler.Quarantine) {
-	l.log.Error().Str("c2.node.id", string(d.Place.Node)).Str("c2.gpu.id", string(d.Place.Device)).
-		Str("reason", d.Reason).Msg("device is in quarantine")
-	at := time.Now().UTC()
-	l.lanes.do("mark "+string(d.Place.Node), func(ctx context.Context) {
-		_, err := l.parts.Store.SetMark(ctx, d.Place.Node, func(m *store.NodeMark) {
-			m.Quarantined[d.Place.Device] = store.Quarantine{Reason: d.Reason, At: at}
-		})
-		if err != nil {
-			l.log.Warn().Err(err).Str("c2.node.id", string(d.Place.Node)).Msg("quarantine not kept")
-		}
-		l.inbox.post(func() { l.seeNode(d.Place.Node) })
-	})
-}
-
 // evict asks a node to unload an idle asset. The outcome comes with one of its next host reports.
 func (l *Leader) evict(d *scheduler.Evict) {
 	l.sendControl(&wire.Control{

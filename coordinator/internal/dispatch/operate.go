@@ -35,7 +35,7 @@ func (l *Leader) Drain(ctx context.Context, q *wire.DrainRequest) (*wire.DrainRe
 		}
 	}
 	for _, name := range names {
-		if err := l.mark(ctx, name, q); err != nil {
+		if err := l.markDrain(ctx, name, q); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +55,7 @@ func (l *Leader) Drain(ctx context.Context, q *wire.DrainRequest) (*wire.DrainRe
 	return reply, err
 }
 
-func (l *Leader) mark(ctx context.Context, name job.Node, q *wire.DrainRequest) error {
+func (l *Leader) markDrain(ctx context.Context, name job.Node, q *wire.DrainRequest) error {
 	old := l.parts.Store.Mark(name)
 	want := func(m *store.NodeMark) {
 		switch {
@@ -118,12 +118,12 @@ func (l *Leader) Readmit(ctx context.Context, node job.Node, device job.Device) 
 	if _, ok := l.parts.Store.Mark(node).Quarantined[device]; !ok {
 		return fault.New(fault.NotFound, "device %s of node %s is not in quarantine", device, node)
 	}
-	_, err := l.parts.Store.SetMark(ctx, node, func(m *store.NodeMark) { delete(m.Quarantined, device) })
+	_, err := l.parts.Store.SetMark(ctx, node, func(m *store.NodeMark) {
+		delete(m.Quarantined, device)
+		delete(m.Paroled, device)
+	})
 	if err != nil {
 		return err
 	}
-	return l.Ask(ctx, func() {
-		l.apply(scheduler.Readmitted{Place: scheduler.Place{Node: node, Device: device}})
-		l.seeNode(node)
-	})
+	return l.Ask(ctx, func() { l.readmit(scheduler.Place{Node: node, Device: device}) })
 }

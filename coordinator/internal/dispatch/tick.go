@@ -20,6 +20,7 @@ func (l *Leader) tick(now time.Time) {
 	l.keepLeases(now)
 	l.lookAtJobs(now)
 	l.compareAll(now)
+	l.lookAtQuarantines(now)
 	if now.Sub(l.sweptAt) >= l.cfg.Sweep {
 		l.sweptAt = now
 		l.sweep()

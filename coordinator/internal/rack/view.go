@@ -119,7 +119,7 @@ func (n *Node) devices(
 				dv.Reason = strings.TrimSuffix("worker is "+b.State+": "+b.Reason, ": ")
 			}
 			if q, ok := mark.Quarantined[d.Device]; ok {
-				dv.Quarantined, dv.Reason = true, q.Reason
+				dv.Quarantined, dv.Reason = true, q.Text()
 			}
 			for _, c := range d.Circuits {
 				dv.Circuits[c.Circuit] = circuitView(d, c, synth, idle, capacity)

@@ -34,14 +34,32 @@ type Intake struct {
 type NodeMark struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	Draining bool `json:"draining,omitempty"`
-	// Quarantined are devices taken out for cause.
+	// Quarantined are devices taken out for cause; Paroled are those let back since they proved a known answer, and when.
 	Quarantined map[job.Device]Quarantine `json:"quarantined,omitempty"`
+	Paroled     map[job.Device]Quarantine `json:"paroled,omitempty"`
 }
 
-// Quarantine is why and when a device was taken out.
+// Quarantine is why and when a device was taken out, or let back.
 type Quarantine struct {
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+	// TryCount is how many pauses it has sat out, Next when it may prove a known answer; Failed says what was wrong with
+	// the last one.
+	TryCount int       `json:"try_count,omitempty"`
+	Next     time.Time `json:"next,omitzero"`
+	Failed   string    `json:"failed,omitempty"`
+}
+
+// Text is the quarantine in words.
+func (q Quarantine) Text() string {
+	text := q.Reason
+	if q.Failed != "" {
+		text += "; known answer not proved: " + q.Failed
+	}
+	if !q.Next.IsZero() {
+		text += "; a known answer is proved after " + q.Next.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 // empty tells that a mark says nothing.
@@ -195,6 +213,9 @@ func (s *Store) SetMark(ctx context.Context, node job.Node, change func(*NodeMar
 		}
 		if mark.Quarantined == nil {
 			mark.Quarantined = map[job.Device]Quarantine{}
+		}
+		if mark.Paroled == nil {
+			mark.Paroled = map[job.Device]Quarantine{}
 		}
 		change(&mark)
 		return json.Marshal(mark)

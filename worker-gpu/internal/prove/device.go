@@ -18,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
+	"github.com/proofrack/proofrack/shared/wire"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 )
 
@@ -43,6 +44,8 @@ type Device struct {
 	free     bytesize.Bytes // of the device's memory when its engine was new
 	recycle  string         // why the engine is to be replaced when it is idle
 	active   int            // proofs started and not ended
+	canary   *wire.Canary   // the last known answer that was ordered, once it is known what came of it
+	asked    string         // the id of the last one that was ordered
 }
 
 // circuitState is what is known of one circuit on this device.

@@ -16,6 +16,7 @@ func (d *Device) State() wire.DeviceState {
 	s := wire.DeviceState{
 		Device: d.config.Device, UUID: d.config.UUID, Name: d.config.Name, NUMANode: d.config.NUMANode,
 		Healthy: d.engine != nil, Reason: d.reason, Pending: d.active,
+		Canary: d.canary,
 	}
 	switch {
 	case s.Reason == "" && !d.started:
