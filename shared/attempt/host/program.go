@@ -53,6 +53,11 @@ func (f flagSet) StringArrayVar(p *[]string, name string, _ []string, usage stri
 	f.Var(list{p}, name, usage)
 }
 
+// clientVariables are those of the program proofrack, which may be set in the same shell.
+func clientVariables() []string {
+	return []string{"PROOFRACK_SERVER", "PROOFRACK_CREDS", "PROOFRACK_CA", "PROOFRACK_TENANT"}
+}
+
 // Main is the program from its arguments to its exit code.
 func (p *Program) Main(args []string, environ []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
@@ -62,7 +67,7 @@ func (p *Program) Main(args []string, environ []string, out, errs io.Writer) int
 		fmt.Fprintf(errs, "usage: %s [flags]\n       %s [flags] config print|example\n", p.Name, p.Name)
 		flags.PrintDefaults()
 	}
-	sources := config.Sources{Environ: environ}
+	sources := config.Sources{Environ: environ, Foreign: clientVariables()}
 	sources.Bind(flagSet{flags})
 	if p.Flags != nil {
 		p.Flags(flags, func(assignment string) { sources.Set = append(sources.Set, assignment) })

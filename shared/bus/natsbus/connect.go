@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -294,9 +295,13 @@ func (b *Bus) connectError(err error) error {
 		wrongHost x509.HostnameError
 		badCert   *tls.CertificateVerificationError
 		alert     tls.AlertError
+		malformed *url.Error
 	)
 	kind, hint, text := fault.Invalid, "", err.Error()
 	switch {
+	case errors.As(err, &malformed):
+		err = errors.New("an address is malformed") // the library's words hold all of it
+		hint = "write nats://host:port in nats.urls; special characters of a password as %40 and the like"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),
 		errors.Is(err, nats.ErrAccountAuthExpired), strings.Contains(strings.ToLower(text), "authorization violation"):
 		hint = "set nats.creds_file or nats.nkey_seed_file to the credential made for this program"
