@@ -15,6 +15,7 @@ import (
 
 // Codes of the server that the client library has no name for.
 const (
+	codeNoPeers           = 10005 // too few servers of the cluster are there to place it
 	codeSystemUnavailable = 10008
 	codeInsufficient      = 10023
 	codeStreamsMax        = 10027
@@ -63,12 +64,14 @@ func kindOfCode(api *jetstream.APIError) fault.Kind {
 	case codeInsufficient, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed, codeStreamBytesMax, codeStreamsMax,
 		codeStreamLimits:
 		return fault.Exhausted
-	case codeSystemUnavailable, codeTooManyRequests, jetstream.JSErrCodeJetStreamNotEnabled,
+	case codeNoPeers, codeSystemUnavailable, codeTooManyRequests, jetstream.JSErrCodeJetStreamNotEnabled,
 		jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 		return fault.Transient
 	}
 	switch {
-	case api.Code == 503 || api.Code == 408:
+	case api.Code == 503 || api.Code == 408 || api.Code == 409 || api.Code == 429:
+		// Not now: unavailable, too late, in process (the same message id while a new leader of the stream catches up), too
+		// many at once.
 		return fault.Transient
 	case api.Code >= 400 && api.Code < 500:
 		return fault.Invalid
