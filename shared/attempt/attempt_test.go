@@ -566,6 +566,25 @@ func TestPublishWaitsForTheBusAndEndsWithTheRun(t *testing.T) {
 	})
 }
 
+// What the rack does not let a worker publish is no mistake of the job's, which a kind Invalid would end.
+func TestPublishThatIsRefusedIsNotTheJobsFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := make(chan error, 1)
+		b := start(t, 1, func(ctx context.Context, r *attempt.Run) error {
+			err := r.Publish(ctx, bus.Message{Subject: refusedSubject, ID: "p"})
+			refused <- err
+			return err
+		})
+		d := b.put(try(1))
+		if err := <-refused; fault.KindOf(err) != fault.Internal {
+			t.Errorf("publish: %s, %v", fault.KindOf(err), err)
+		}
+		<-d.end
+		b.end()
+	})
+}
+
 func TestKeptResultsAreSentByTheNextProcess(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

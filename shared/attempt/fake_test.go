@@ -31,6 +31,9 @@ func newFakeBus() *fakeBus {
 	return &fakeBus{waiting: make(chan *fakeDelivery, 100), ids: map[string]bool{}, records: map[string][]byte{}}
 }
 
+// refusedSubject is one that the worker has no right to.
+const refusedSubject = "refused"
+
 var errAway = fault.New(fault.Transient, "no server")
 
 func (b *fakeBus) setAway(away bool) {
@@ -48,6 +51,9 @@ func (b *fakeBus) Publish(_ context.Context, m bus.Message) (bool, error) {
 	defer b.mu.Unlock()
 	if b.away {
 		return false, errAway
+	}
+	if m.Subject == refusedSubject {
+		return false, fault.New(fault.Invalid, "publish to %s: permission denied", m.Subject)
 	}
 	if b.ids[m.ID] {
 		return true, nil

@@ -378,7 +378,8 @@ func (r *Run) CheckFence(ctx context.Context) error {
 }
 
 // Publish stores a message in a stream, as often as it takes, until the run is cancelled. Waiting for the bus is no
-// stall. Errors: kinds other than Transient, NotFound (the stream is not set up yet) and Exhausted; the context's.
+// stall. Errors: kinds other than Transient, NotFound (the stream is not set up yet), Exhausted and Invalid, which would
+// end the job; the context's.
 func (r *Run) Publish(ctx context.Context, m bus.Message) error {
 	m.Header = r.header()
 	pause := r.loop.Config.RetryMin
@@ -391,6 +392,8 @@ func (r *Run) Publish(ctx context.Context, m bus.Message) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case kind == fault.Invalid: // a right or a limit that is missing here: no input is wrong for that
+			return fault.As(fault.Internal, fmt.Errorf("publish %s: %w", m.Subject, err))
 		case kind != fault.Transient && kind != fault.NotFound && kind != fault.Exhausted:
 			return fmt.Errorf("publish %s: %w", m.Subject, err)
 		}
