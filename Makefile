@@ -18,6 +18,8 @@ export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 SCRATCH ?= scratch
 FUZZTIME ?= 30s
 SIM_SEEDS ?= 40
+SIM_TIME ?= 1h
+SIM_FIRST ?= 1000
 BENCH ?= .
 
 .PHONY: help
@@ -44,8 +46,13 @@ test: servers ## run every package's tests, with real NATS and Redis, and one re
 	go test -timeout 10m -tags toy $(TOY)
 
 .PHONY: sim
-sim: ## simulate the rack under faults in virtual time, from SIM_SEEDS seeds
-	SIM_SEEDS=$(SIM_SEEDS) go test -timeout 15m -count 1 ./coordinator/internal/sim
+sim: ## simulate the rack under faults in virtual time, from SIM_SEEDS seeds, and find each broken build
+	SIM_EXACT=1 SIM_SEEDS=$(SIM_SEEDS) go test -tags long -timeout 30m -count 1 -v -run 'Simulated|BrokenBuild|LookAgain' \
+		./coordinator/internal/sim
+
+.PHONY: sim-long
+sim-long: ## simulate for SIM_TIME (1h) from SIM_FIRST on
+	SIM_EXACT=1 SIM_TIME=$(SIM_TIME) SIM_FIRST=$(SIM_FIRST) go test -timeout 0 -count 1 -v -run Simulated ./coordinator/internal/sim
 
 .PHONY: test-long
 test-long: servers ## also the tests that take minutes (build tag long)
