@@ -167,6 +167,16 @@ func (w *world) seeBook(node job.Node, declared bool) {
 	w.books.last[node] = b
 }
 
+// seeExpired looks at a book whose leases have just been looked through.
+func (w *world) seeExpired(b *ledger.NodeBook) {
+	for i := range b.Entries {
+		if e := &b.Entries[i]; !e.Limbo && !e.LeaseUntil.After(b.WrittenAt) {
+			w.fail("leases end: that of %s on node %s was until %s, and it is live at %s", e.Attempt, b.Node,
+				e.LeaseUntil.Format(time.TimeOnly), b.WrittenAt.Format(time.TimeOnly))
+		}
+	}
+}
+
 // seeHeld looks at a host's own book when it has grown. The host's lock is held.
 func (w *world) seeHeld(h *host) {
 	used := ledger.Amounts{}

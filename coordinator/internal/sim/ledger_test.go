@@ -96,7 +96,13 @@ func (s *store) Release(ctx context.Context, c ledger.Call, n job.Node, a job.At
 
 func (s *store) Expire(ctx context.Context, c ledger.Call, n job.Node) ([]job.Attempt, error) {
 	return answer(ctx, s.line, func(ctx context.Context) ([]job.Attempt, error) {
-		return changed(s, n, func() ([]job.Attempt, error) { return s.Ledger.Expire(ctx, c, n) })
+		return changed(s, n, func() ([]job.Attempt, error) {
+			limbo, err := s.Ledger.Expire(ctx, c, n)
+			if b := s.w.book(n); err == nil && b != nil {
+				s.w.seeExpired(b)
+			}
+			return limbo, err
+		})
 	})
 }
 

@@ -60,10 +60,12 @@ type world struct {
 	mu sync.Mutex
 	// lostAt is when a node's book was last lost or went back; declaredOf when the report was made that was declared last.
 	lostAt, declaredOf map[job.Node]time.Time
-	calm               bool // no call is spoiled any more
-	records            map[job.ID]*job.Record
-	accepted           map[job.ID]bool
-	cancelled          map[job.ID]bool // the leader said that it does
+	// peace tells that nothing goes wrong in the run from its beginning.
+	peace     bool
+	calm      bool // no call is spoiled any more
+	records   map[job.ID]*job.Record
+	accepted  map[job.ID]bool
+	cancelled map[job.ID]bool // the leader said that it does
 	// leader is who leads, or led last, until when.
 	leader      string
 	leaderUntil context.Context      //nolint:containedctx // its end is what is watched
@@ -125,6 +127,8 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 		lostAt: map[job.Node]time.Time{}, declaredOf: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
 		accepted: map[job.ID]bool{}, cancelled: map[job.ID]bool{}, results: map[job.Attempt]bool{},
 	}
+	w.peace = os.Getenv("SIM_CALM") != ""
+	w.calm = w.peace
 	if os.Getenv("SIM_LOG") != "" {
 		w.log = zerolog.New(&w.logged).Level(zerolog.DebugLevel).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
 			e.Str("at", fmt.Sprintf("%.3f", time.Since(w.began).Seconds()))

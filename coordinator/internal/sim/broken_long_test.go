@@ -1,0 +1,149 @@
+//go:build long
+
+package sim_test
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// broken is a build with a mistake, and the seed that shows it.
+type broken struct {
+	name  string
+	edits []edit
+	seed  uint64
+	// says is what the watchers say of it.
+	says string
+	// calm has nothing go wrong in the run but the mistake.
+	calm bool
+}
+
+// lookRoundOff has the leader act on what it hears of alone, never because it looked again after a while.
+var lookRoundOff = []edit{{
+	"coordinator/internal/dispatch/tick.go", "	l.lookAtJobs(now)\n	l.compareAll(now)\n", "",
+}}
+
+var brokenBuilds = []broken{
+	{
+		name: "fence compared with <= instead of <", seed: 1, says: "invariant 5",
+		edits: []edit{
+			{
+				"coordinator/internal/dispatch/leader.go", "return p.Fence == a.Fence && p.Stage.Running()",
+				"return a.Fence <= p.Fence && p.Stage.Running()",
+			},
+			{"shared/job/transition.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence < a.Fence || !p.Stage.Running()"},
+			{"shared/attempt/fences.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence < a.Fence || !p.Stage.Running()"},
+		},
+	},
+	{
+		name: "release before the segment is back", seed: 8, says: "invariant 1",
+		edits: []edit{{
+			"coordinator/internal/dispatch/results.go", "	l.endTrack(result.Attempt)\n",
+			"	l.endTrack(result.Attempt)\n	l.freed(result.Node, result.Attempt)\n",
+		}},
+	},
+	{
+		name: "epoch unchecked", seed: 6, says: "invariant 1",
+		edits: []edit{
+			{"shared/ledger/machine.go", "	case b.Run != s.Run:\n		return ClosedRestarted\n", ""},
+			{"shared/ledger/machine.go", "	case b.Ops < s.Seen:\n		return ClosedRolledBack\n", ""},
+		},
+	},
+	{
+		name: "renew after expiry", seed: 7, says: "fenced out on node",
+		edits: []edit{{
+			"shared/ledger/grant.go", "		if e := b.Entry(a); e != nil && !e.Limbo {\n			e.LeaseUntil = b.Now.Add(m.lease)\n",
+			"		if e := b.Entry(a); e != nil {\n			e.Limbo, e.LimboSince = false, time.Time{}\n			e.LeaseUntil = b.Now.Add(m.lease)\n",
+		}, {"shared/ledger/grant.go", "import (\n	\"slices\"\n", "import (\n	\"slices\"\n	\"time\"\n"}},
+	},
+	{
+		name: "double settle", seed: 15, says: "invariant 6",
+		edits: []edit{
+			{"coordinator/internal/dispatch/leader.go", "return p.Fence == a.Fence && p.Stage.Running()", "return p.Fence == a.Fence"},
+			{"shared/job/transition.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence != a.Fence"},
+		},
+	},
+	{
+		name: "stale segment accepted", seed: 1, says: "goes on with it",
+		edits: []edit{{"shared/attempt/fences.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence < a.Fence"}},
+	},
+	{
+		name: "wake-up lost", seed: 1, says: "invariant 3", calm: true,
+		edits: append(slices.Clone(lookRoundOff), edit{
+			"coordinator/internal/store/view.go", "	case f.ready <- struct{}{}:\n", "	case (chan struct{})(nil) <- struct{}{}:\n",
+		}),
+	},
+	{
+		name: "lease never ends", seed: 1, says: "leases end",
+		edits: []edit{{"shared/ledger/grant.go", "!e.LeaseUntil.After(b.Now)", "e.LeaseUntil.IsZero()"}},
+	},
+	{
+		name: "verify skipped", seed: 1, says: "invariant 4",
+		edits: []edit{{
+			"coordinator/internal/dispatch/results.go",
+			"err := l.parts.Verifier.Partition(ctx, j.Record, a.Partition, result.Proof)", "var err error",
+		}},
+	},
+	{
+		name: "two leaders", seed: 1, says: "one leads at a time",
+		edits: []edit{{
+			"coordinator/internal/lead/elector.go", "func() { end(expired) }", "func() {}",
+		}},
+	},
+	{
+		name: "cancel lost", seed: 1, says: "invariant 3",
+		edits: []edit{{
+			"coordinator/internal/dispatch/finish.go",
+			"		return r.Cancel(&fault.Report{Kind: fault.Cancelled, Message: reason}, time.Now().UTC())\n",
+			"		return store.ErrUnchanged\n",
+		}},
+	},
+	{
+		name: "retry uncounted", seed: 1, says: "attempts are bounded",
+		edits: []edit{{"shared/job/transition.go", "	p.FailedCount++\n", ""}},
+	},
+}
+
+// TestLongEachBrokenBuildIsCaught builds each of twelve mistakes and has its seed show it. Without the mistake the
+// seed shows nothing: make sim runs it, too.
+func TestLongEachBrokenBuildIsCaught(t *testing.T) {
+	s, made := readSettings(t), proofs(t)
+	search, _ := strconv.Atoi(os.Getenv("SIM_SEARCH")) // how many more seeds to try, to find one for a new mistake
+	for _, b := range brokenBuilds {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			seed := b.seed
+			if s.alone {
+				seed = s.seed
+			}
+			var env []string
+			if b.calm {
+				env = []string{"SIM_CALM=1"}
+			}
+			binary := build(t, slices.Concat(exactly, b.edits))
+			_, output, ok := runProcess(t, binary, made, seed, env...)
+			for range search {
+				if !ok && strings.Contains(output, b.says) {
+					t.Logf("seed %d shows it", seed)
+					break
+				}
+				seed++
+				_, output, ok = runProcess(t, binary, made, seed, env...)
+			}
+			if ok || !strings.Contains(output, b.says) {
+				t.Errorf("seed %d does not show it, it should say %q:\n%s", seed, b.says, output)
+			}
+		})
+	}
+}
+
+// The control of "wake-up lost": with the look-round off and nothing else wrong, all jobs end.
+func TestLongWithoutFaultsNobodyNeedsToLookAgain(t *testing.T) {
+	t.Parallel()
+	if _, output, ok := runProcess(t, build(t, slices.Concat(exactly, lookRoundOff)), proofs(t), 1, "SIM_CALM=1"); !ok {
+		t.Error(output)
+	}
+}
