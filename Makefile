@@ -60,8 +60,9 @@ test-long: servers ## also the tests that take minutes (build tag long)
 	go test -tags 'toy long' -timeout 60m -p 1 $(TOY)
 
 .PHONY: drill-long
-drill-long: servers ## the lasting faults of the field reports in full, on shipped timers (a quarter of an hour)
+drill-long: servers ## the lasting faults of the field reports in full, on shipped timers (a quarter of an hour), and an hour of faults on three NATS servers
 	DRILL_SCALE=1 go test -tags long -count 1 -timeout 60m -parallel 9 -v -run '^TestDrill' github.com/proofrack/proofrack/e2e
+	HISTORY_MINUTES=60 go test -tags long -count 1 -timeout 90m -v -run '^TestLongHistory' github.com/proofrack/proofrack/e2e
 
 .PHONY: test-huge
 test-huge: ## prove one full 32 GiB partition (build tag huge; half an hour, 60 GB of disk, 18 GiB of memory)

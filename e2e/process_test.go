@@ -131,6 +131,7 @@ type natsServer struct {
 	*process
 
 	dir, listen string
+	cluster     []string // URLs of all servers, when they are several
 }
 
 func startNATS(t *testing.T) *natsServer {
@@ -146,7 +147,12 @@ func (s *natsServer) start(t *testing.T) {
 	s.await(t, s.listen)
 }
 
-func (s *natsServer) url() string { return "nats://" + s.listen }
+func (s *natsServer) url() string {
+	if len(s.cluster) > 0 {
+		return strings.Join(s.cluster, ",")
+	}
+	return "nats://" + s.listen
+}
 
 // await waits until somebody listens.
 func (p *process) await(t *testing.T, address string) {

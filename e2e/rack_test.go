@@ -120,7 +120,7 @@ func (r *rack) dial() {
 	r.t.Helper()
 	r.watch = newWatch()
 	config := natsbus.DefaultConfig()
-	config.URLs, config.ReconnectMax = []string{r.nats.url()}, 300*time.Millisecond
+	config.URLs, config.ReconnectMax = strings.Split(r.nats.url(), ","), 300*time.Millisecond
 	var err error
 	r.bus, err = natsbus.Dial(r.t.Context(), config, natsbus.Options{})
 	r.check(err)
