@@ -378,8 +378,8 @@ func (r *Run) CheckFence(ctx context.Context) error {
 }
 
 // Publish stores a message in a stream, as often as it takes, until the run is cancelled. Waiting for the bus is no
-// stall. Errors: kinds other than Transient, NotFound (the stream is not set up yet), Exhausted and Invalid, which would
-// end the job; the context's.
+// stall. Errors: kinds other than Transient, NotFound (the stream is not set up yet), Exhausted, and Invalid, which
+// would end the job; the context's.
 func (r *Run) Publish(ctx context.Context, m bus.Message) error {
 	m.Header = r.header()
 	pause := r.loop.Config.RetryMin
