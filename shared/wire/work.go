@@ -80,7 +80,9 @@ type Result struct {
 	Handoff       string             `json:"handoff,omitempty"`
 	HandoffReason string             `json:"handoff_reason,omitempty"`
 	Seconds       map[string]float64 `json:"seconds,omitempty"`
-	TraceParent   string             `json:"traceparent,omitempty"`
+	// Peaks are the most that the attempt had of each pool, where that was measured.
+	Peaks       ledger.Amounts `json:"peaks,omitempty"`
+	TraceParent string         `json:"traceparent,omitempty"`
 }
 
 // ProofBytes is the size of one partition's proof.
@@ -99,6 +101,9 @@ func (r *Result) Check() error {
 		}
 	default:
 		return fault.New(fault.Invalid, "result of attempt %s has outcome %q", r.Attempt, r.Outcome)
+	}
+	if err := r.Peaks.Check(); err != nil {
+		return fmt.Errorf("result of attempt %s: peaks: %w", r.Attempt, err)
 	}
 	return checkWork(r.Attempt, r.Node, "x")
 }

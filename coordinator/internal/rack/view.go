@@ -111,7 +111,7 @@ func (n *Node) devices(
 				continue
 			}
 			dv := scheduler.DeviceView{
-				Device: d.Device, Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
+				Device: d.Device, Kind: d.Name, Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
 				Instance: b.Instance, Wire: scheduler.Versions{Min: b.WireMin, Max: b.WireMax},
 				Circuits: map[string]scheduler.CircuitView{},
 			}

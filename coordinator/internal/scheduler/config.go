@@ -44,6 +44,9 @@ type Config struct {
 	EvictIdle time.Duration
 	// EvictTimeout is how long an eviction may take before another one is tried.
 	EvictTimeout time.Duration
+	// PeakMargin is added to measured peaks of memory where these are booked, as a share: 0.1 is a tenth. DriftMax is the
+	// share by which peaks may be off from what workers say before that is told.
+	PeakMargin, DriftMax float64
 	// QuarantineAfter is how many blamed faults in a row take a device out.
 	QuarantineAfter int
 	// HaltWindow is the time within which blamed faults on more than half of the devices stop all admission.
@@ -61,6 +64,7 @@ func DefaultConfig() Config {
 		DevicePartitionsMax: 64, SynthQueueMax: 1,
 		Ageing: time.Minute, Patience: time.Hour, GuessDefault: time.Minute, LoadRate: bytesize.GiB,
 		RefusalPause: time.Second, RefusalPauseMax: 30 * time.Second, EvictIdle: 5 * time.Second, EvictTimeout: 15 * time.Second,
+		PeakMargin: 0.1, DriftMax: 0.2,
 		QuarantineAfter: 3, HaltWindow: time.Minute, AdmitsMax: 64,
 		Wire: Versions{Min: 1, Max: 1},
 	}
@@ -102,6 +106,11 @@ func (c *Config) Validate() error {
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s must not be negative, as %d is", name, value))
+		}
+	}
+	for name, share := range map[string]float64{"peak_margin": c.PeakMargin, "drift_max": c.DriftMax} {
+		if !(share >= 0 && share <= 10) {
+			errs = append(errs, fmt.Errorf("%s must be 0 to 10, not %g", name, share))
 		}
 	}
 	if c.Wire.Min < 1 || c.Wire.Max < c.Wire.Min {

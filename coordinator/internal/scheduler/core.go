@@ -16,6 +16,8 @@ type Core struct {
 	out []Decision
 
 	circuits map[string]*circuit
+	// sizes are what was measured of attempts' memory.
+	sizes map[LearnedKey]*size
 	// tenants are those that have a quota; strangers counts the holdings of jobs that are not known.
 	tenants   map[job.Tenant]*tenant
 	strangers int
@@ -62,7 +64,7 @@ func New(cfg Config) (*Core, error) {
 	}
 	return &Core{
 		cfg: cfg, circuits: map[string]*circuit{}, jobs: map[job.ID]*jobState{}, runs: map[job.Attempt]*run{},
-		tenants: makeTenants(cfg.Quotas), generation: 1,
+		sizes: map[LearnedKey]*size{}, tenants: makeTenants(cfg.Quotas), generation: 1,
 		shapes: map[shapeKey]*shape{}, nodes: map[job.Node]*node{},
 	}, nil
 }

@@ -62,6 +62,7 @@ func (*Refresh) decision()    {}
 func (*Quarantine) decision() {}
 func (*Halt) decision()       {}
 func (*Unhalt) decision()     {}
+func (*Drifted) decision()    {}
 
 // String is one line for scripts and debug logs.
 func (d *Admit) String() string {
@@ -86,6 +87,19 @@ func (d *Quarantine) String() string { return fmt.Sprintf("quarantine %s: %s", d
 
 // String is one line for scripts and debug logs.
 func (d *Halt) String() string { return "halt: " + d.Reason }
+
+// String is one line for scripts and debug logs.
+func (d *Drifted) String() string {
+	what := "as said"
+	switch {
+	case d.Over:
+		what = "more than said"
+	case d.Under:
+		what = "less than said"
+	}
+	return fmt.Sprintf("drift: %s of %s on %q is %s: %s of %s, %s are booked", d.Pool, d.Circuit, d.Kind, what, d.Peak,
+		d.Said, d.Booked)
+}
 
 // String is one line for scripts and debug logs.
 func (d *Unhalt) String() string { return "unhalt" }

@@ -254,6 +254,7 @@ func (c *Core) ended(e Ended) {
 	}
 	if e.Outcome == job.OutcomeOK {
 		c.measure(r, e.Synth, e.Device)
+		c.learn(r, e.Peaks)
 	}
 	c.judge(r, e)
 	if h := r.node.holdings[e.Attempt]; h != nil && e.Outcome == job.OutcomeLost {

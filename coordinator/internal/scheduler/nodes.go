@@ -47,7 +47,7 @@ func (c *Core) deviceSeen(n *node, v *DeviceView, resized bool) bool {
 		c.absolve(d)
 	}
 	d.present = true
-	changed := resized
+	changed := resized || d.view.Kind != v.Kind
 	for name := range d.view.Circuits {
 		if _, ok := v.Circuits[name]; !ok {
 			p := d.profile(c.circuit(name))
@@ -56,16 +56,12 @@ func (c *Core) deviceSeen(n *node, v *DeviceView, resized bool) bool {
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Circuits)) {
 		p, view := d.profile(c.circuit(name)), v.Circuits[name]
-		if !resized && equalCircuit(&p.view, &view) {
+		if !resized && d.view.Kind == v.Kind && equalCircuit(&p.view, &view) {
 			continue
 		}
 		changed = true
-		p.view, p.choices = view, nil
-		for _, needs := range view.Choices {
-			ch := n.compile(needs)
-			ch.fits = c.fitsEmpty(n, &ch)
-			p.choices = append(p.choices, ch)
-		}
+		p.view = view
+		c.compile(n, v.Kind, p)
 	}
 	d.view = *v
 	return changed

@@ -132,6 +132,7 @@ type CircuitView struct {
 // DeviceView is what the scheduler knows of a device.
 type DeviceView struct {
 	Device      job.Device
+	Kind        string // its model; what is learned of sizes is shared by devices of a kind
 	Healthy     bool
 	Quarantined bool
 	// Reason says why it is not healthy or in quarantine.

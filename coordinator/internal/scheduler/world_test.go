@@ -131,7 +131,7 @@ func (w *world) execute(d scheduler.Decision) {
 		if !w.keepAssets {
 			w.evict(d.Node, d.Asset)
 		}
-	case *scheduler.Refresh, *scheduler.Quarantine, *scheduler.Halt, *scheduler.Unhalt:
+	case *scheduler.Refresh, *scheduler.Quarantine, *scheduler.Halt, *scheduler.Unhalt, *scheduler.Drifted:
 	}
 }
 

@@ -9,11 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proofrack/proofrack/shared/agent"
 	"github.com/proofrack/proofrack/shared/attempt"
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/prover"
@@ -97,11 +101,13 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 		return err
 	}
 	defer t.giveBack(segment)
+	peaks := segmentPeak(segment)
 	r.Follow(t.device.progress)
 	result, err := t.prove(ctx, r, held, segment)
 	if err != nil {
 		return err
 	}
+	result.Peaks = peaks
 	h.Points.Hit(ctx, PointAfterProof)
 	if err := r.CheckFence(ctx); err != nil {
 		return err
@@ -110,6 +116,21 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	h.Points.Hit(ctx, PointAfterResult)
 	h.Points.Hit(ctx, PointBeforeFree)
 	return nil
+}
+
+// segmentPeak is what a sealed segment has of its pool, by the file system's count; nothing when that cannot be told.
+// In memory it is bytes of shm.
+func segmentPeak(s *handoff.Segment) ledger.Amounts {
+	var stat unix.Stat_t
+	file := s.File()
+	if file == nil || unix.Fstat(int(file.Fd()), &stat) != nil {
+		return nil
+	}
+	pool := ledger.PoolSHM
+	if s.Kind() == handoff.Disk {
+		pool = ledger.PoolDisk
+	}
+	return ledger.Amounts{pool: bytesize.Bytes(stat.Blocks * 512)}
 }
 
 // takePause is how often a booking is asked for that its writer still has.
