@@ -6,13 +6,32 @@ import (
 
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/ledger/memledger"
 )
 
 // store is a ledger behind a line. Each method has its answer for itself, since a late call may answer into nothing.
 type store struct {
 	*line
-	ledger.Ledger
+	*memledger.Ledger
 	w *world
+}
+
+// asked makes a call with what its sender had seen when it was sent. It learns from the answer, if that comes.
+func asked[T any](
+	ctx context.Context, s *store, do func(context.Context, *memledger.Ledger) (T, error),
+) (T, error) {
+	fork := s.Ledger.Fork()
+	out, err := answer(ctx, s.line, func(ctx context.Context) (T, error) { return do(ctx, fork) })
+	if err == nil {
+		s.Ledger.Learn(fork)
+	}
+	return out, err
+}
+
+// told is asked without an answer but its error.
+func told(ctx context.Context, s *store, do func(context.Context, *memledger.Ledger) error) error {
+	_, err := asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (struct{}, error) { return struct{}{}, do(ctx, l) })
+	return err
 }
 
 // change makes a call that may change a node's book, alone, and has the watchers look at the book.
@@ -48,14 +67,14 @@ func changed[T any](s *store, node job.Node, do func() (T, error)) (out T, err e
 }
 
 func (s *store) Begin(ctx context.Context, term uint64, epoch string) (ledger.Call, error) {
-	return answer(ctx, s.line, func(ctx context.Context) (ledger.Call, error) { return s.Ledger.Begin(ctx, term, epoch) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (ledger.Call, error) { return l.Begin(ctx, term, epoch) })
 }
 
 func (s *store) Declare(ctx context.Context, c ledger.Call, d *ledger.Declaration) (*ledger.Drift, error) {
-	return answer(ctx, s.line, func(ctx context.Context) (*ledger.Drift, error) {
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (*ledger.Drift, error) {
 		s.w.books.Lock()
 		defer s.w.books.Unlock()
-		drift, err := s.Ledger.Declare(ctx, c, d)
+		drift, err := l.Declare(ctx, c, d)
 		if err == nil && !drift.Stale {
 			s.w.declared(d)
 		}
@@ -65,39 +84,39 @@ func (s *store) Declare(ctx context.Context, c ledger.Call, d *ledger.Declaratio
 }
 
 func (s *store) Reserve(ctx context.Context, c ledger.Call, r *ledger.Reservation) error {
-	return s.call(ctx, func(ctx context.Context) error {
-		return s.grant(r, func() error { return s.Ledger.Reserve(ctx, c, r) })
+	return told(ctx, s, func(ctx context.Context, l *memledger.Ledger) error {
+		return s.grant(r, func() error { return l.Reserve(ctx, c, r) })
 	})
 }
 
 func (s *store) Transfer(ctx context.Context, c ledger.Call, from job.Attempt, to *ledger.Reservation) error {
-	return s.call(ctx, func(ctx context.Context) error {
-		return s.grant(to, func() error { return s.Ledger.Transfer(ctx, c, from, to) })
+	return told(ctx, s, func(ctx context.Context, l *memledger.Ledger) error {
+		return s.grant(to, func() error { return l.Transfer(ctx, c, from, to) })
 	})
 }
 
 func (s *store) Renew(ctx context.Context, c ledger.Call, n job.Node, a []job.Attempt) ([]job.Attempt, error) {
-	return answer(ctx, s.line, func(ctx context.Context) ([]job.Attempt, error) {
-		return changed(s, n, func() ([]job.Attempt, error) { return s.Ledger.Renew(ctx, c, n, a) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) ([]job.Attempt, error) {
+		return changed(s, n, func() ([]job.Attempt, error) { return l.Renew(ctx, c, n, a) })
 	})
 }
 
 func (s *store) Shrink(ctx context.Context, c ledger.Call, n job.Node, a job.Attempt, keep ledger.Amounts) error {
-	return s.call(ctx, func(ctx context.Context) error {
-		return s.change(n, func() error { return s.Ledger.Shrink(ctx, c, n, a, keep) })
+	return told(ctx, s, func(ctx context.Context, l *memledger.Ledger) error {
+		return s.change(n, func() error { return l.Shrink(ctx, c, n, a, keep) })
 	})
 }
 
 func (s *store) Release(ctx context.Context, c ledger.Call, n job.Node, a job.Attempt) (bool, error) {
-	return answer(ctx, s.line, func(ctx context.Context) (bool, error) {
-		return changed(s, n, func() (bool, error) { return s.Ledger.Release(ctx, c, n, a) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (bool, error) {
+		return changed(s, n, func() (bool, error) { return l.Release(ctx, c, n, a) })
 	})
 }
 
 func (s *store) Expire(ctx context.Context, c ledger.Call, n job.Node) ([]job.Attempt, error) {
-	return answer(ctx, s.line, func(ctx context.Context) ([]job.Attempt, error) {
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) ([]job.Attempt, error) {
 		return changed(s, n, func() ([]job.Attempt, error) {
-			limbo, err := s.Ledger.Expire(ctx, c, n)
+			limbo, err := l.Expire(ctx, c, n)
 			if b := s.w.book(n); err == nil && b != nil {
 				s.w.seeExpired(b)
 			}
@@ -107,17 +126,17 @@ func (s *store) Expire(ctx context.Context, c ledger.Call, n job.Node) ([]job.At
 }
 
 func (s *store) Evict(ctx context.Context, c ledger.Call, n job.Node, asset string) (bool, error) {
-	return answer(ctx, s.line, func(ctx context.Context) (bool, error) {
-		return changed(s, n, func() (bool, error) { return s.Ledger.Evict(ctx, c, n, asset) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (bool, error) {
+		return changed(s, n, func() (bool, error) { return l.Evict(ctx, c, n, asset) })
 	})
 }
 
 func (s *store) Node(ctx context.Context, n job.Node) (*ledger.NodeBook, error) {
-	return answer(ctx, s.line, func(ctx context.Context) (*ledger.NodeBook, error) { return s.Ledger.Node(ctx, n) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (*ledger.NodeBook, error) { return l.Node(ctx, n) })
 }
 
 func (s *store) Nodes(ctx context.Context) ([]job.Node, error) {
-	return answer(ctx, s.line, s.Ledger.Nodes)
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) ([]job.Node, error) { return l.Nodes(ctx) })
 }
 
 // declared notes of when the report is that was declared.

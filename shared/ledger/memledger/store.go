@@ -2,6 +2,7 @@ package memledger
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -81,6 +82,23 @@ type Ledger struct {
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
+
+// Fork gives a client that has seen what this one has until now: a call that is under way says what its sender had seen
+// when it was sent. Learn takes over what a fork has seen.
+func (l *Ledger) Fork() *Ledger {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	return &Ledger{store: l.store, seen: maps.Clone(l.seen)}
+}
+
+// Learn has this client see what another one of the same store has seen.
+func (l *Ledger) Learn(from *Ledger) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	for node, ops := range from.seen {
+		l.seen[node] = max(l.seen[node], ops)
+	}
+}
 
 // do runs a call on the machine and remembers how far the book is.
 func (l *Ledger) do(
