@@ -26,8 +26,9 @@
 //     that it held back for [Config.Ageing] is left what it needs by those of the tenant behind it.
 //   - Of the devices that could take a partition the one that could start it soonest gets it; loading assets counts as
 //     time, so warm nodes are preferred until they have enough to do. Equal ones are told apart by their free bytes.
-//   - What attempts were measured to take is remembered by circuit, kind of device and pool. Where that is more than the
-//     workers say, it is booked with [Config.PeakMargin]; where it is off by more than [Config.DriftMax] that is told.
+//   - What attempts were measured to take is remembered by circuit, kind of device and pool. Where that is more than
+//     the workers say, it is booked with [Config.PeakMargin]; where it is off by more than [Config.DriftMax] that is
+//     told.
 //   - A job's last partition waits for a fast device that is about to be free, rather than to go to a slow one.
 //   - A partition that failed on a device, or was lost with a node, goes elsewhere while there is an elsewhere.
 //   - Freed bytes of an ended attempt are handed to the next partition with the same needs in one step (Admit.From), or
