@@ -207,6 +207,9 @@ func (w *world) heal() {
 	w.mu.Lock()
 	w.calm = true
 	w.mu.Unlock()
+	w.books.Lock()
+	w.healedAt = time.Now()
+	w.books.Unlock()
 	for seat := range w.seats {
 		w.startCoordinator(seat)
 	}

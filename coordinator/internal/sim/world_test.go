@@ -48,6 +48,8 @@ type world struct {
 	counts *counts
 	// stepsMin is how many steps there are before the faults end.
 	stepsMin int
+	// healedAt is when all trouble ended, zero before; guarded by books.
+	healedAt time.Time
 
 	// books orders what changes the ledger, so that the watchers see it just before and after.
 	books struct {
