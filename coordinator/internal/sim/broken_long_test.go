@@ -32,8 +32,14 @@ var brokenBuilds = []broken{
 				"coordinator/internal/dispatch/leader.go", "return p.Fence == a.Fence && p.Stage.Running()",
 				"return a.Fence <= p.Fence && p.Stage.Running()",
 			},
-			{"shared/job/transition.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence < a.Fence || !p.Stage.Running()"},
-			{"shared/attempt/fences.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence < a.Fence || !p.Stage.Running()"},
+			{
+				"shared/job/transition.go", "p.Fence != a.Fence || !p.Stage.Running()",
+				"p.Fence < a.Fence || !p.Stage.Running()",
+			},
+			{
+				"shared/attempt/fences.go", "p.Fence != a.Fence || !p.Stage.Running()",
+				"p.Fence < a.Fence || !p.Stage.Running()",
+			},
 		},
 	},
 	{
@@ -53,14 +59,19 @@ var brokenBuilds = []broken{
 	{
 		name: "renew after expiry", seed: 7, says: "fenced out on node",
 		edits: []edit{{
-			"shared/ledger/grant.go", "		if e := b.Entry(a); e != nil && !e.Limbo {\n			e.LeaseUntil = b.Now.Add(m.lease)\n",
-			"		if e := b.Entry(a); e != nil {\n			e.Limbo, e.LimboSince = false, time.Time{}\n			e.LeaseUntil = b.Now.Add(m.lease)\n",
+			"shared/ledger/grant.go",
+			"		if e := b.Entry(a); e != nil && !e.Limbo {\n			e.LeaseUntil = b.Now.Add(m.lease)\n",
+			"		if e := b.Entry(a); e != nil {\n			e.Limbo, e.LimboSince = false, time.Time{}\n" +
+				"			e.LeaseUntil = b.Now.Add(m.lease)\n",
 		}, {"shared/ledger/grant.go", "import (\n	\"slices\"\n", "import (\n	\"slices\"\n	\"time\"\n"}},
 	},
 	{
 		name: "double settle", seed: 15, says: "invariant 6",
 		edits: []edit{
-			{"coordinator/internal/dispatch/leader.go", "return p.Fence == a.Fence && p.Stage.Running()", "return p.Fence == a.Fence"},
+			{
+				"coordinator/internal/dispatch/leader.go", "return p.Fence == a.Fence && p.Stage.Running()",
+				"return p.Fence == a.Fence",
+			},
 			{"shared/job/transition.go", "p.Fence != a.Fence || !p.Stage.Running()", "p.Fence != a.Fence"},
 		},
 	},
@@ -71,7 +82,8 @@ var brokenBuilds = []broken{
 	{
 		name: "wake-up lost", seed: 1, says: "invariant 3", calm: true,
 		edits: append(slices.Clone(lookRoundOff), edit{
-			"coordinator/internal/store/view.go", "	case f.ready <- struct{}{}:\n", "	case (chan struct{})(nil) <- struct{}{}:\n",
+			"coordinator/internal/store/view.go", "	case f.ready <- struct{}{}:\n",
+			"	case (chan struct{})(nil) <- struct{}{}:\n",
 		}),
 	},
 	{
@@ -105,7 +117,8 @@ var brokenBuilds = []broken{
 	},
 }
 
-// seedsAfter is how many seeds after the named one may show the mistake instead: each change of the product may have its
+// seedsAfter is how many seeds after the named one may show the mistake instead: each change of the product
+// may have its
 // goroutines take other turns, and the named seed another way.
 const seedsAfter = 30
 

@@ -22,7 +22,10 @@ type edit struct {
 // thread lose it only where they wait. Random numbers begin anew in each bubble of testing/synctest, and the order of
 // maps follows from its clock, so that to log more changes nothing.
 var exactly = []edit{
-	{"go:runtime/rand.go", "	globalRand.state.Init(*seed)\n", "	*seed = [32]byte{1}\n	globalRand.state.Init(*seed)\n"},
+	{
+		"go:runtime/rand.go", "	globalRand.state.Init(*seed)\n",
+		"	*seed = [32]byte{1}\n	globalRand.state.Init(*seed)\n",
+	},
 	{"go:runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", `	if b := getg().bubble; b != nil {
 		if b.id != bubbleRandID {
 			bubbleRandID, bubbleRandState = b.id, 0
@@ -36,7 +39,10 @@ var exactly = []edit{
 	mp := getg().m
 	c := &mp.chacha8
 `},
-	{"go:runtime/rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n\nvar bubbleRandID, bubbleRandState uint64\n"},
+	{
+		"go:runtime/rand.go", "var readRandomFailed bool\n",
+		"var readRandomFailed bool\n\nvar bubbleRandID, bubbleRandState uint64\n",
+	},
 	{"go:runtime/rand.go", "func maps_rand() uint64 {\n", `func maps_rand() uint64 {
 	if b := getg().bubble; b != nil {
 		x := uint64(b.now) * 0x9e3779b97f4a7c15
@@ -56,7 +62,10 @@ var exactly = []edit{
 	{"go:context/context.go", "	children map[canceler]struct{} //", "	children map[canceler]uint64 //"},
 	{"go:context/context.go", "make(map[canceler]struct{})", "make(map[canceler]uint64)"},
 	{"go:context/context.go", ".children[child] = struct{}{}", ".children[child] = childCount.Add(1)"},
-	{"go:context/context.go", "	for child := range c.children {\n", "	for _, child := range inOrder(c.children) {\n"},
+	{
+		"go:context/context.go", "	for child := range c.children {\n",
+		"	for _, child := range inOrder(c.children) {\n",
+	},
 	{"go:context/context.go", "var goroutines atomic.Int32\n", `var goroutines atomic.Int32
 
 var childCount atomic.Uint64

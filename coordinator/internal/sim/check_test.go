@@ -72,7 +72,8 @@ func (w *world) compareRecords(old, r *job.Record) {
 		}
 		if was.Stage == job.Verified {
 			if is.Stage != job.Verified || is.Fence != was.Fence || !bytes.Equal(is.Proof, was.Proof) {
-				w.fail("invariant 6: %s was finished with fence %d, and is %s with fence %d", name, was.Fence, is.Stage, is.Fence)
+				w.fail("invariant 6: %s was finished with fence %d, and is %s with fence %d", name, was.Fence, is.Stage,
+					is.Fence)
 			}
 			continue
 		}
@@ -237,7 +238,8 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 	}
 	for pool, n := range sum {
 		if n > h.capacity()[pool] {
-			w.fail("invariant 1: with %s node %s has given away %s of %s in pool %s: %s; ledger: %s", granted, h.name, n,
+			w.fail("invariant 1: with %s node %s has given away %s of %s in pool %s: %s; ledger: %s", granted, h.name,
+				n,
 				h.capacity()[pool], pool, inWords(slices.SortedFunc(maps.Keys(all), byAttempt)), inWords(b))
 			return
 		}
@@ -253,13 +255,15 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 	}
 }
 
-// overWithin is how long a book may be over its capacity once all was healed: until the node has declared what it holds by now, and the
+// overWithin is how long a book may be over its capacity once all was healed: until the node has declared what
+// it holds by now, and the
 // leases of what it does not hold have ended.
 const overWithin = 3 * time.Minute
 
 // seeOver looks at a book that is over its capacity. Only a declaration may make it so, since it books what the node
 // says that it holds, beside what was granted: a ledger that went back has what was released since, and a report that
-// was under way for long shows what is gone. By design section 4 nothing frees those bytes but the node's evidence; until
+// was under way for long shows what is gone. By design section 4 nothing frees those bytes but the node's
+// evidence; until
 // that comes the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
 func (w *world) seeOver(b *ledger.NodeBook, declared bool) {
 	pools := b.Over()
@@ -270,7 +274,8 @@ func (w *world) seeOver(b *ledger.NodeBook, declared bool) {
 	case !was:
 		w.books.over[b.Node] = time.Now()
 		if !declared {
-			w.fail("invariant 1: book of %s was brought over its capacity in %v, by no declaration: %s", b.Node, pools, inWords(b))
+			w.fail("invariant 1: book of %s was brought over its capacity in %v, by no declaration: %s", b.Node, pools,
+				inWords(b))
 		}
 	case !w.healedAt.IsZero() && time.Since(later(since, w.healedAt)) > overWithin:
 		w.fail("invariant 1: book of %s is over its capacity in %v for %s: %s", b.Node, pools, overWithin, inWords(b))
@@ -379,6 +384,7 @@ func (w *world) summary() string {
 			attempts += r.Partitions[i].Fence
 		}
 	}
-	return fmt.Sprintf("%d accepted, %v, fences up to %d in all, %d late results, %d steps in %.0fs, history %x", len(w.accepted), states,
+	return fmt.Sprintf("%d accepted, %v, fences up to %d in all, %d late results, %d steps in %.0fs, history %x",
+		len(w.accepted), states,
 		attempts, late, w.counts.steps(), time.Since(w.began).Seconds(), w.counts.history)
 }

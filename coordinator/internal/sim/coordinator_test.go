@@ -111,7 +111,8 @@ func (c *instance) run(ctx context.Context) error {
 		config := dispatch.DefaultConfig()
 		config.Scheduler.GuessDefault = 10 * time.Second
 		leader, err := dispatch.New(config, dispatch.Parts{
-			Bus: c.link, Store: store, Nodes: nodes, Ledger: c.ledger, Verifier: &verifier{real, &c.w.made.verdicts}, Log: c.w.log.With().
+			Bus: c.link, Store: store, Nodes: nodes, Ledger: c.ledger, Verifier: &verifier{real, &c.w.made.verdicts},
+			Log: c.w.log.With().
 				Str("instance", c.name).Logger(), Tenants: []job.Tenant{job.MainTenant},
 		}, reign)
 		if err != nil {

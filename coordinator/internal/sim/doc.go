@@ -11,12 +11,14 @@
 // answer, a message, a delivery, a revision of a record) or one fault; idle ticks are none. The watchers cite design
 // section 4's invariants 1 to 7 and 9. Records are looked at at each revision, books at each change. Invariant 1 is
 // watched at the moment of each grant: what is booked, held, and may still begin, each attempt counted once, against
-// what the host has; and no grant on a node whose last declared report is older than the loss of its book. A declaration
+// what the host has; and no grant on a node whose last declared report is older than the loss of its book. A
+// declaration
 // may bring a book over its capacity for a while: it books what the node says that it holds, beside what is granted.
 //
 // Time is that of a testing/synctest bubble: the coordinators' own goroutines and timers run unchanged, and hours pass
 // in seconds. Each seed is a process with one thread. With SIM_EXACT=1 the tests are built with a Go of which a few
-// pieces were edited (go build -overlay; the installed Go stays as it is), so that the order of goroutines, maps, timers
+// pieces were edited (go build -overlay; the installed Go stays as it is), so that the order of goroutines,
+// maps, timers
 // and select is the same in each process, and a seed does the same each time. Without it a seed brings its faults back
 // always and its outcome nearly always. SIM_LOG=1 is a run of its own kind: it allocates differently, and may differ.
 //

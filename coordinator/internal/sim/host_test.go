@@ -226,7 +226,8 @@ func (p *worker) run() {
 	}
 	defer stop()
 	consumer := bus.Consumer{
-		Stream: wire.StreamSynth, Name: "synth-" + string(p.h.name), Subject: wire.SynthSubject(p.h.name), AckWait: ackWait,
+		Stream: wire.StreamSynth, Name: "synth-" + string(p.h.name), Subject: wire.SynthSubject(p.h.name),
+		AckWait: ackWait,
 	}
 	slots, serve := 2, p.synthesize
 	if p.role == wire.RoleGPU {
@@ -335,7 +336,8 @@ func (h *host) report() *wire.HostReport {
 				continue
 			}
 		}
-		report.Book = append(report.Book, wire.Booking{Attempt: a, Amounts: b.amounts.Clone(), Stage: b.stage, Alive: alive})
+		report.Book = append(report.Book, wire.Booking{Attempt: a, Amounts: b.amounts.Clone(), Stage: b.stage,
+			Alive: alive})
 	}
 	return report
 }

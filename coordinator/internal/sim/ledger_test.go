@@ -30,7 +30,10 @@ func asked[T any](
 
 // told is asked without an answer but its error.
 func told(ctx context.Context, s *store, do func(context.Context, *memledger.Ledger) error) error {
-	_, err := asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (struct{}, error) { return struct{}{}, do(ctx, l) })
+	_, err := asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (struct{}, error) {
+		return struct{}{},
+			do(ctx, l)
+	})
 	return err
 }
 
@@ -67,7 +70,10 @@ func changed[T any](s *store, node job.Node, do func() (T, error)) (out T, err e
 }
 
 func (s *store) Begin(ctx context.Context, term uint64, epoch string) (ledger.Call, error) {
-	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (ledger.Call, error) { return l.Begin(ctx, term, epoch) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (ledger.Call, error) {
+		return l.Begin(ctx,
+			term, epoch)
+	})
 }
 
 func (s *store) Declare(ctx context.Context, c ledger.Call, d *ledger.Declaration) (*ledger.Drift, error) {
@@ -132,7 +138,10 @@ func (s *store) Evict(ctx context.Context, c ledger.Call, n job.Node, asset stri
 }
 
 func (s *store) Node(ctx context.Context, n job.Node) (*ledger.NodeBook, error) {
-	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (*ledger.NodeBook, error) { return l.Node(ctx, n) })
+	return asked(ctx, s, func(ctx context.Context, l *memledger.Ledger) (*ledger.NodeBook,
+		error) {
+		return l.Node(ctx, n)
+	})
 }
 
 func (s *store) Nodes(ctx context.Context) ([]job.Node, error) {

@@ -141,9 +141,11 @@ func runProcess(
 	t *testing.T, binary string, made *proved, seed uint64, env ...string,
 ) (sum *counts, output string, ok bool) {
 	file := filepath.Join(t.TempDir(), "counts.json")
-	c := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulatedRackKeepsItsPromises$", "-test.timeout", "0",
+	c := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulatedRackKeepsItsPromises$",
+		"-test.timeout", "0",
 		"-test.v")
-	c.Env = append(os.Environ(), fmt.Sprintf("SIM_SEED=%d", seed), "SIM_COUNTS="+file, "SIM_MADE="+made.dir, "GOMAXPROCS=1",
+	c.Env = append(os.Environ(), fmt.Sprintf("SIM_SEED=%d", seed), "SIM_COUNTS="+file, "SIM_MADE="+made.dir,
+		"GOMAXPROCS=1",
 		"GOGC=off", "GOMEMLIMIT=3GiB")
 	c.Env = append(c.Env, env...)
 	said, err := c.CombinedOutput()
@@ -170,7 +172,8 @@ func runChild(t *testing.T, s *settings) {
 		w := newWorld(t, seed, s.steps, made)
 		w.run()
 		for line := range bytes.Lines(w.logged.Bytes()) {
-			_, _ = zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true, PartsOrder: []string{"at", "message"}}.Write(line)
+			_, _ = zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true, PartsOrder: []string{"at",
+				"message"}}.Write(line)
 		}
 		for _, text := range w.failures {
 			t.Errorf("seed %d: %s", seed, text)

@@ -60,7 +60,8 @@ type world struct {
 	}
 
 	mu sync.Mutex
-	// lostAt is when a node's book was last lost or went back; declaredOf when the report was made that was declared last.
+	// lostAt is when a node's book was last lost or went back; declaredOf when the report was made that was
+	// declared last.
 	lostAt, declaredOf map[job.Node]time.Time
 	// peace tells that nothing goes wrong in the run from its beginning.
 	peace     bool
@@ -83,7 +84,8 @@ func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.failures) < failuresMax {
-		w.failures = append(w.failures, fmt.Sprintf("%7.1fs ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+		w.failures = append(w.failures, fmt.Sprintf("%7.1fs ", time.Since(w.began).Seconds())+fmt.Sprintf(format,
+			args...))
 	}
 }
 
@@ -132,7 +134,8 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 	w.peace = os.Getenv("SIM_CALM") != ""
 	w.calm = w.peace
 	if os.Getenv("SIM_LOG") != "" {
-		w.log = zerolog.New(&w.logged).Level(zerolog.DebugLevel).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
+		w.log = zerolog.New(&w.logged).Level(zerolog.DebugLevel).Hook(zerolog.HookFunc(func(e *zerolog.Event,
+			_ zerolog.Level, _ string) {
 			e.Str("at", fmt.Sprintf("%.3f", time.Since(w.began).Seconds()))
 		}))
 	}
@@ -165,18 +168,21 @@ func topology() bus.Topology {
 	}
 	log := func(name, subject string) bus.Stream {
 		return bus.Stream{
-			Name: name, Subjects: []string{subject}, Retention: bus.Limits, BytesMax: 16 * bytesize.MiB, DropOldest: true,
+			Name: name, Subjects: []string{subject}, Retention: bus.Limits, BytesMax: 16 * bytesize.MiB,
+			DropOldest: true,
 		}
 	}
 	return bus.Topology{
 		Replicas: 1,
 		Streams: []bus.Stream{
 			queue(wire.StreamSynth, wire.AllSynth), queue(wire.StreamProve, wire.AllProve),
-			queue(wire.StreamResult, wire.AllResult), log(wire.StreamEvents, wire.AllEvents), log(wire.StreamDLQ, wire.AllDLQ),
+			queue(wire.StreamResult, wire.AllResult), log(wire.StreamEvents, wire.AllEvents), log(wire.StreamDLQ,
+				wire.AllDLQ),
 		},
 		Buckets: []bus.Bucket{{Name: wire.BucketJobs}, {Name: wire.BucketNodes}, {Name: wire.BucketLead}},
 		Objects: []bus.ObjectBucket{
-			{Name: wire.ObjectsSlices}, {Name: wire.ObjectsIn(job.MainTenant)}, {Name: wire.ObjectsProofs(job.MainTenant)},
+			{Name: wire.ObjectsSlices}, {Name: wire.ObjectsIn(job.MainTenant)},
+			{Name: wire.ObjectsProofs(job.MainTenant)},
 		},
 	}
 }
@@ -263,7 +269,10 @@ func (w *world) cancel() {
 	if len(open) == 0 || err != nil {
 		return
 	}
-	slices.SortFunc(open, func(a, b *job.Record) int { return byAttempt(job.Attempt{Job: a.ID}, job.Attempt{Job: b.ID}) })
+	slices.SortFunc(open, func(a, b *job.Record) int {
+		return byAttempt(job.Attempt{Job: a.ID},
+			job.Attempt{Job: b.ID})
+	})
 	id := open[w.dice.pick(len(open))].ID
 	w.clients.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
