@@ -255,6 +255,7 @@ func TestVerbsRefuseWrongUsageWithoutARack(t *testing.T) {
 		{"submit", "c1.json"}, {"submit", "absent.json", "--miner", "1000"}, {"submit", "c1.json", "--miner", "x"},
 		{"submit", "c1.json", "--miner", "1", "--detach", "--wait", "5s"},
 		{"submit", "c1.json", "--miner", "1", "--deadline", "-5s"},
+		{"submit", "c1.json", "--miner", "1", "--priority", "101"}, {"submit", "c1.json", "--miner", "1", "--output", "x"},
 		{"drain"}, {"drain", "--all", "n1"}, {"drain", "a.b"}, {"jobs", "--limit", "-1"}, {"jobs", "--before", "x"},
 		{"watch", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "0s"},
 	} {

@@ -28,7 +28,8 @@ func TestB103NothingToDoIsNoFailure(t *testing.T) {
 		"empty ledger":    {&ledgerResult{&wire.LedgerReply{}}, "no node has a book yet"},
 		"no dead letters": {&lettersResult{&wire.DLQReply{}}, "no dead letters"},
 		"no proofs":       {&auditResult{&wire.AuditReply{}}, "no records"},
-		"nothing runs":    {&drainResult{&wire.DrainReply{Drained: true}}, "nothing runs any more"},
+		"nothing runs":    {&drainResult{DrainReply: &wire.DrainReply{Drained: true}}, "nothing runs any more"},
+		"drain undone":    {&drainResult{DrainReply: &wire.DrainReply{}, undone: true}, "takes work again"},
 	} {
 		var text strings.Builder
 		c.printed.human(&text)

@@ -163,8 +163,8 @@ func printPartition(w io.Writer, index int, p *job.Partition) {
 				text += " (" + oneLine(at.HandoffReason) + ")"
 			}
 		}
-		if len(at.Seconds) > 0 {
-			text += ", " + timesOf(at.Seconds)
+		if times := timesOf(at.Seconds); times != "" {
+			text += ", " + times
 		}
 		if at.Fault != nil {
 			text += ": " + sentence(at.Fault.Message)
@@ -176,10 +176,15 @@ func printPartition(w io.Writer, index int, p *job.Partition) {
 	}
 }
 
+// shownSeconds is what people are told of; the record has all.
+const shownSeconds = 0.005
+
 func timesOf(seconds map[string]float64) string {
 	var parts []string
 	for _, name := range sortedKeys(seconds) {
-		parts = append(parts, fmt.Sprintf("%s %.2f s", name, seconds[name]))
+		if seconds[name] >= shownSeconds {
+			parts = append(parts, fmt.Sprintf("%s %.2f s", name, seconds[name]))
+		}
 	}
 	return strings.Join(parts, ", ")
 }

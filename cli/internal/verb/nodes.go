@@ -68,8 +68,8 @@ func printNode(w io.Writer, n *wire.NodeView) {
 	fmt.Fprintf(w, "\nnode %s\t%s\tseen %s ago\t%d running\n", n.Node, state, ago(n.SeenAt), n.Running)
 	for _, p := range n.Processes {
 		text := p.State
-		if p.Reason != "" {
-			text += ": " + sentence(p.Reason)
+		if reason := strings.TrimPrefix(sentence(p.Reason), p.State+": "); reason != "" {
+			text += ": " + reason
 		}
 		host := ""
 		if p.Host {
@@ -95,7 +95,7 @@ func printNode(w io.Writer, n *wire.NodeView) {
 		)
 	}
 	for _, pool := range n.Capacity.Pools() {
-		fmt.Fprintf(w, "  %s\t%s of %s held\t\t\n", pool, n.Reserved[pool], n.Capacity[pool])
+		fmt.Fprintf(w, "  %s\t%s of %s held\n", pool, n.Reserved[pool], n.Capacity[pool])
 	}
 }
 
@@ -124,9 +124,16 @@ func (a *app) nodesCommand() *cobra.Command {
 }
 
 // drainResult is how far a drain is.
-type drainResult struct{ *wire.DrainReply }
+type drainResult struct {
+	*wire.DrainReply
+	undone bool
+}
 
 func (r *drainResult) human(w io.Writer) {
+	if r.undone {
+		row(w, "drain", "undone: it takes work again")
+		return
+	}
 	if r.Drained {
 		row(w, "drained", "nothing runs any more")
 		return
@@ -163,7 +170,7 @@ func (a *app) drainCommand() *cobra.Command {
 					return err
 				}
 				if !wait || reply.Drained || request.Undo {
-					return a.emit(&drainResult{&reply}, false)
+					return a.emit(&drainResult{&reply, request.Undo}, false)
 				}
 				select {
 				case <-c.Context().Done():

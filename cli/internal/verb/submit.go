@@ -80,6 +80,9 @@ func (a *app) submitCommand() *cobra.Command {
 	return c
 }
 
+// priorityMax is the highest priority; the lowest is as far below zero.
+const priorityMax = 100
+
 // submitInput looks at flags and file before it asks for the rack.
 func (a *app) submitInput(c *cobra.Command, args []string, flags *submitFlags) error {
 	if !flags.job.miner.set {
@@ -87,6 +90,12 @@ func (a *app) submitInput(c *cobra.Command, args []string, flags *submitFlags) e
 	}
 	if flags.detach && flags.out != "" {
 		return fail(usage, `fetch the proof later with "proofrack result"`, "--detach and --out exclude each other")
+	}
+	if flags.priority < -priorityMax || flags.priority > priorityMax {
+		return misuse("--priority: %d is outside -%d to %d", flags.priority, priorityMax, priorityMax)
+	}
+	if !slices.Contains([]string{"", job.OutputProof, job.OutputPartitions}, flags.output) {
+		return misuse("--output: there is only %q beside the proof, not %q", job.OutputPartitions, flags.output)
 	}
 	if flags.detach && flags.wait > 0 {
 		return fail(usage, `wait later with "proofrack watch"`, "--detach and --wait exclude each other")
