@@ -277,7 +277,8 @@ func TestVerbsEndWhenInterrupted(t *testing.T) {
 		code := Run(ctx, append(line, "--server", server, "--timeout", "1m"), Streams{
 			In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &errs,
 		})
-		if took := time.Since(begun); code != 130 || took > 10*time.Second || !strings.Contains(errs.String(), "interrupted") {
+		said := strings.Contains(errs.String(), "interrupted")
+		if took := time.Since(begun); code != 130 || took > 10*time.Second || !said {
 			t.Errorf("%s: exit code %d after %s: %s", verb, code, took, &errs)
 		}
 		cancel()
