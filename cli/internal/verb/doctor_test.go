@@ -65,7 +65,6 @@ func TestDoctorJudgesServers(t *testing.T) {
 		{"garbage", scriptedBus{answers: map[string]string{account: "{", events: "["}}, 1, "read answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			var r doctorResult
 			r.payload(t.Context(), &c.bus)
 			there := r.clock(t.Context(), &c.bus, time.Second)
