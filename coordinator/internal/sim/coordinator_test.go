@@ -107,6 +107,8 @@ func (c *instance) run(ctx context.Context) error {
 	c.set(store, nodes, nil)
 	defer c.set(nil, nil, nil)
 	return elector.Run(ctx, func(ctx context.Context, reign lead.Reign) error {
+		ctx, over := context.WithCancel(ctx)
+		defer over()
 		c.w.leads(c.name, ctx)
 		config := dispatch.DefaultConfig()
 		config.Scheduler.GuessDefault = 10 * time.Second
