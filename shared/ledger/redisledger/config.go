@@ -45,8 +45,13 @@ var prefixName = regexp.MustCompile(`^[a-zA-Z0-9:-]{1,64}$`)
 // Validate reports all problems at once.
 func (c *Config) Validate() error {
 	problems := []error{c.Ledger.Validate()}
-	if c.Address == "" {
+	switch {
+	case c.Address == "":
 		problems = append(problems, errors.New("address is empty"))
+	case !strings.HasPrefix(c.Address, "/") && strings.ContainsAny(c.Address, "@/"):
+		// It is not repeated: it may hold a password.
+		problems = append(problems, errors.New("address is neither host:port nor the path of a Unix socket; user name, "+
+			"password and TLS have settings of their own"))
 	}
 	if !prefixName.MatchString(c.Prefix) {
 		problems = append(problems, fmt.Errorf("prefix %.80q is not 1 to 64 letters, digits, ':' and '-'", c.Prefix))
