@@ -182,7 +182,7 @@ func (a *app) planDrill(names []string, flags *drillFlags) ([]drill.Step, error)
 	if (flags.up == "") == (flags.means == "") {
 		return nil, fail(usage, "", "give either --up or --means")
 	}
-	means := map[string]drill.Means{}
+	var means map[string]drill.Means
 	if flags.up != "" {
 		means = drill.Up(flags.up, flags.pause)
 	} else {
