@@ -96,7 +96,7 @@ type ScheduleConfig struct {
 	EvictIdle           time.Duration             `doc:"Most that unused ones are kept from others: as long as a load."`
 	QuarantineAfter     int                       `doc:"Faults in a row that take a device out."`
 	HaltWindow          time.Duration             `doc:"Time within which faults of most devices stop all."`
-	QuarantineMin       time.Duration             `doc:"Pause of a device taken out before it proves a known answer; doubles."`
+	QuarantineMin       time.Duration             `doc:"Pause of a device taken out until it proves a known answer."`
 	QuarantineMax       time.Duration             `doc:"Longest such pause."`
 }
 

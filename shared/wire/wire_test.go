@@ -66,7 +66,9 @@ func bodies() map[string]wire.Body {
 			Node: "n1", Boot: "boot", Instance: "inst", Role: wire.RoleGPU, Seq: 9, Build: "v1", WireMin: 1, WireMax: 2,
 			State: wire.StateNotReady, Reason: "no parameters", Slots: 2, CPUs: 8,
 			HeartbeatMS: 5000,
-			Running:     []wire.Running{{Attempt: attempt, Stage: job.Proving, Progress: 77, Handoff: "shm", HandoffReason: "r"}},
+			Running: []wire.Running{{
+				Attempt: attempt, Stage: job.Proving, Progress: 77, Handoff: "shm", HandoffReason: "r",
+			}},
 			Devices: []wire.DeviceState{{
 				Device: "gpu0", UUID: "GPU-1", Name: "sim", NUMANode: 1, Healthy: true, Pending: 1,
 				Circuits: []wire.DeviceCircuit{{

@@ -11,7 +11,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// A segment that went to disk: the record says so and why, as soon as it is sealed and for good, and the log does, once.
+// A segment that went to disk: the record says so and why, as soon as it is sealed and for good, and the log says so
+// once.
 func TestB90TheRecordSaysWhyASegmentIsOnDisk(t *testing.T) {
 	t.Parallel()
 	const why = "no room in memory: 5 MiB are free, 8 MiB are needed"

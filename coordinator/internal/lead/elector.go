@@ -83,8 +83,9 @@ func (e *Elector) Seen() (wire.Lead, bool) {
 
 // Run takes part until the context ends. Whenever this instance leads, it calls work, whose context ends with the
 // reign; work must return then. When it returns earlier, the lead is given up, and taken again no sooner than a lease
-// later (others go first); one that was merely not renewed in time is taken again at once if nobody else has it. An error of work that has a method SeenTerm tells that a higher term was in use elsewhere:
-// the key began anew with its store, and the next reign's term is above that one. Run returns the context's error.
+// later (others go first); one that was merely not renewed in time is taken again at once if nobody else has it. An
+// error of work that has a method SeenTerm tells that a higher term was in use elsewhere: the key began anew with its
+// store, and the next reign's term is above that one. Run returns the context's error.
 func (e *Elector) Run(ctx context.Context, work func(context.Context, Reign) error) error {
 	changed, stop := e.watch(ctx)
 	defer stop()

@@ -60,6 +60,26 @@ func TestElectorProcess(t *testing.T) {
 	})
 }
 
+// leadStore is a server with the bucket that the lead is in.
+func leadStore(t *testing.T) (*natsbus.Embedded, *natsbus.Bus) {
+	t.Helper()
+	server, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	b, err := natsbus.Dial(t.Context(), natsbus.DefaultConfig(), natsbus.Options{Embedded: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	err = b.Setup(t.Context(), bus.Topology{Buckets: []bus.Bucket{{Name: wire.BucketLead, BytesMax: bytesize.MiB}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, b
+}
+
 // A host that stood still for several leases: when nobody else took the lead, its reign goes on in the same term; when
 // somebody did, it ends at once.
 func TestALeaderWhoseHostStoodStill(t *testing.T) {
@@ -67,20 +87,7 @@ func TestALeaderWhoseHostStoodStill(t *testing.T) {
 	for name, other := range map[string]bool{"alone": false, "another has taken over": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, err := natsbus.StartEmbedded(natsbus.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = server.Close() }()
-			b, err := natsbus.Dial(t.Context(), natsbus.DefaultConfig(), natsbus.Options{Embedded: server})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
-			err = b.Setup(t.Context(), bus.Topology{Buckets: []bus.Bucket{{Name: wire.BucketLead, BytesMax: bytesize.MiB}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			server, b := leadStore(t)
 			child := exec.Command(os.Args[0], "-test.run=^TestElectorProcess$", "-test.v")
 			child.Env = append(os.Environ(), stallServer+"="+server.URL())
 			stdin, err := child.StdinPipe()

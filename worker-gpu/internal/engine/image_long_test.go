@@ -30,9 +30,9 @@ func processorTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / 100
 }
 
-// A new engine that gets an image has used at most a twentieth of the processor time, when it is ready to prove, that
-// the first one used to check and decode the parameters. PARAMS names a folder with the parameters of the circuit,
-// else they are generated.
+// A new engine that gets an image has used at most a twentieth of the processor time, when it is ready to prove,
+// that the first one used to check and decode the parameters. PARAMS names a folder with the parameters of the
+// circuit, else they are generated.
 func TestLongANewEngineIsReadyInATwentiethOfTheTime(t *testing.T) {
 	const id = "porep-8MiB"
 	folder, cache := os.Getenv("PARAMS"), t.TempDir()

@@ -303,7 +303,8 @@ func (m *making) announce(ctx context.Context) error {
 	t := m.task
 	body := wire.ProveTask{
 		Attempt: m.run.Attempt(), Node: t.Node, Device: t.Device, Circuit: t.Circuit, Segment: handoff.Name(m.run.Attempt()),
-		Handoff: string(m.kind), HandoffReason: m.why, Amounts: m.amounts(), Deadline: t.Deadline, TraceParent: t.TraceParent(), Seconds: m.seconds,
+		Handoff: string(m.kind), HandoffReason: m.why, Amounts: m.amounts(), Deadline: t.Deadline,
+		TraceParent: t.TraceParent(), Seconds: m.seconds,
 	}
 	data, err := wire.Encode(&body)
 	if err != nil {
