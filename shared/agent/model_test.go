@@ -156,7 +156,7 @@ func TestAdmitIsQuick(t *testing.T) {
 func fillBook(t testing.TB, n *node, count int) {
 	t.Helper()
 	for i := range count {
-		n.mustAdmit(t, attempt(1, i, 1), ledger.Amounts{ledger.PoolRAM: 1})
+		n.mustAdmit(t, attempt(3+i/100, i%100, 1), ledger.Amounts{ledger.PoolRAM: 1})
 	}
 }
 

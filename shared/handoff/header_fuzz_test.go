@@ -50,7 +50,7 @@ func FuzzDecodeHeader(f *testing.F) {
 func TestHeaderSurvivesItsEncoding(t *testing.T) {
 	t.Parallel()
 	h := Header{
-		Attempt: job.Attempt{Job: "01900000-0000-7000-8000-000000000001", Partition: 1023, Fence: 1<<64 - 1},
+		Attempt: job.Attempt{Job: "01900000-0000-7000-8000-000000000001", Partition: job.PartitionsMax - 1, Fence: 1<<64 - 1},
 		Circuit: string(bytes.Repeat([]byte("c"), circuitBytesMax)), BodyBytes: 1, FileBytes: 8192, State: Sealed,
 		Writer:    Process{PID: 1 << 30, Start: 1 << 60, Boot: "2b1f6c1e-4f0a-4a43-8a52-3a4f0c1d2e3f"},
 		CreatedAt: time.Unix(1_700_000_000, 1), SealedAt: time.Unix(1_700_000_001, 2), edgeCRC: 0xdeadbeef,

@@ -11,6 +11,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -76,8 +77,14 @@ func TestARestoredBucketIsBelieved(t *testing.T) {
 
 	late := func(id job.ID, count int) {
 		t.Helper()
-		_, err := s.Update(ctx, id, func(r *job.Record) error { r.LateCount = count; return nil })
-		w.check(err)
+		w.until("a change is written", func() bool {
+			_, err := s.Update(ctx, id, func(r *job.Record) error { r.LateCount = count; return nil })
+			if fault.KindOf(err) == fault.Transient { // the connection may turn once more after a restart
+				return false
+			}
+			w.check(err)
+			return true
+		})
 	}
 	for i := range 20 {
 		late(changed, i+1)
