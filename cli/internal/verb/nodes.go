@@ -120,6 +120,7 @@ func (a *app) nodesCommand() *cobra.Command {
 		}),
 	}
 	flags.register(c)
+	c.AddCommand(a.forgetCommand())
 	return c
 }
 

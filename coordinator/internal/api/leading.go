@@ -34,6 +34,7 @@ func (l *Leading) Service() bus.Service {
 			endpoint("intake", wire.AdminSubject(wire.AdminIntake), l.intake),
 			endpoint("dlq", wire.AdminSubject(wire.AdminDLQ), l.dlq),
 			endpoint("assets", wire.AdminSubject(wire.AdminAssets), l.assets),
+			endpoint("forget", wire.AdminSubject(wire.AdminForget), l.forget),
 			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
 			endpoint("flight", wire.AdminSubject(wire.AdminFlight), l.flight),
 		},
@@ -218,6 +219,14 @@ func letterOf(r *job.Record) wire.DeadLetter {
 		letter.At = *r.EndedAt
 	}
 	return letter
+}
+
+func (l *Leading) forget(ctx context.Context, _ string, q *wire.ForgetRequest) (*wire.ForgetReply, error) {
+	f, err := l.Leader.Forget(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.ForgetReply{Forgotten: *f}, nil
 }
 
 func (l *Leading) release(ctx context.Context, _ string, q *wire.ReleaseRequest) (*wire.Reply, error) {
