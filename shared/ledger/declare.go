@@ -35,7 +35,7 @@ func Declared(
 	}
 	b := before.clone()
 	if b.Closed == "" {
-		b.Closed = b.closed(s)
+		b.Closed = b.closedTo(s, call)
 	}
 	drift = &Drift{Why: b.ClosedFor(call.Epoch)}
 	drift.Opened = drift.Why != ""

@@ -176,6 +176,16 @@ func (b *NodeBook) closed(s Stamp) string {
 	return ""
 }
 
+// closedTo is closed for a caller: each reign begins by putting its term on every book, so one of an earlier term is one
+// that came back, whatever its count says.
+func (b *NodeBook) closedTo(s Stamp, call Call) string {
+	why := b.closed(s)
+	if why == "" && b.Term < call.Term {
+		return ClosedRolledBack
+	}
+	return why
+}
+
 // open checks that a call may change a book and gives a copy to change.
 func (m *Machine) open(s Stamp, call Call, node job.Node) (*NodeBook, error) {
 	b := m.books[node]
@@ -188,7 +198,7 @@ func (m *Machine) open(s Stamp, call Call, node job.Node) (*NodeBook, error) {
 	if b.Epoch != "" && b.Epoch != call.Epoch {
 		return nil, &Refusal{Node: node, Closed: ClosedEpoch}
 	}
-	if why := b.closed(s); why != "" {
+	if why := b.closedTo(s, call); why != "" {
 		return nil, &Refusal{Node: node, Closed: why}
 	}
 	b.Now = latest(s.Now, b.WrittenAt)

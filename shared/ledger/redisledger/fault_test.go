@@ -197,7 +197,7 @@ func TestB74ScriptsAreLoadedAgainUnderWay(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(10 * time.Millisecond):
+			case <-time.After(30 * time.Millisecond):
 				if err := admin.ScriptFlush(ctx).Err(); err != nil {
 					t.Error(err)
 				}
@@ -205,6 +205,10 @@ func TestB74ScriptsAreLoadedAgainUnderWay(t *testing.T) {
 			}
 		}
 	})
+	defer func() {
+		close(stop)
+		wg.Wait()
+	}()
 	for i := 0; i < 300 || flushes.Load() < 10; i++ {
 		r := reservation(node, 1, i%job.PartitionsMax, 1)
 		if err := l.Reserve(ctx, call, r); err != nil {
@@ -214,8 +218,6 @@ func TestB74ScriptsAreLoadedAgainUnderWay(t *testing.T) {
 			t.Fatal(released, err)
 		}
 	}
-	close(stop)
-	wg.Wait()
 }
 
 // A store that was killed and comes back grants nothing until the node has declared, also to a client that never saw

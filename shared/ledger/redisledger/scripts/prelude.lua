@@ -28,6 +28,7 @@ local function open()
     if tonumber(ARGV[1]) < tonumber(term) then return {'term', term} end
     if epoch ~= ARGV[2] then return {'closed', 'epoch'} end
     if run ~= RUN then return {'closed', 'run'} end
+    return {'closed', 'ops'} -- each reign puts its term on every book: one of an earlier term came back
   end
   local o, written, e, l, a = string.match(b[2], '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
   ops, now, entries, live, assets = tonumber(o), tonumber(written), tonumber(e), tonumber(l), tonumber(a)
