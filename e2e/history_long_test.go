@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -301,6 +302,10 @@ func (h *history) check() {
 		}
 		number := uint64(i + 1)
 		s, err := r.client.Submit(r.t.Context(), request(h.keys[i], number, 3*number, 3*number+1))
+		for fault.KindOf(err) == fault.Exhausted { // so many a minute
+			time.Sleep(time.Second)
+			s, err = r.client.Submit(r.t.Context(), request(h.keys[i], number, 3*number, 3*number+1))
+		}
 		if err != nil || s.Job != j.id || !s.Existing {
 			r.t.Errorf("key %q gave job %s and gives %+v, %v", h.keys[i], j.id, s, err)
 		}
