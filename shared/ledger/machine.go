@@ -176,8 +176,8 @@ func (b *NodeBook) closed(s Stamp) string {
 	return ""
 }
 
-// closedTo is closed for a caller: each reign begins by putting its term on every book, so one of an earlier term is one
-// that came back, whatever its count says.
+// closedTo is closed for a caller: each reign begins by putting its term on every book, so one of an earlier term came
+// back, whatever its count says.
 func (b *NodeBook) closedTo(s Stamp, call Call) string {
 	why := b.closed(s)
 	if why == "" && b.Term < call.Term {
