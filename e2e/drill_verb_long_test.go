@@ -60,8 +60,6 @@ func (m *means) serve() {
 // Every fault of `proofrack drill` on a rack of separate processes, by commands.
 func TestLongDrillOnProcesses(t *testing.T) {
 	r := newRack(t)
-	binary := filepath.Join(t.TempDir(), "proofrack")
-	r.check(buildProgram(binary, "cli", "toy"))
 	first := r.startCoordinator()
 	r.startCoordinator()
 	n := r.addNode("n1")
@@ -95,7 +93,7 @@ func TestLongDrillOnProcesses(t *testing.T) {
 	m.add("spill", fill, "rm -f "+ballast, 4*time.Second)
 	m.add("everything", fmt.Sprintf("%s; %s; rm -rf %s/* %s/*", m.kill("nats"), m.kill("redis"), r.nats.dir, r.redis.dir),
 		m.again("nats")+"; "+m.again("redis"), time.Second)
-	result := m.drill(binary, "worker", "pause", "leader", "broker", "store", "wipe", "spill", "everything")
+	result := m.drill("worker", "pause", "leader", "broker", "store", "wipe", "spill", "everything")
 	for _, v := range result.Verdicts {
 		if !v.Tried || len(v.Wrong) > 0 {
 			t.Errorf("%s: %q %q", v.Fault, v.Reason, v.Wrong)
@@ -109,8 +107,6 @@ func TestLongDrillOnProcesses(t *testing.T) {
 // A buffer that stays is named, and the rack has not stood the drill.
 func TestLongDrillNamesALeak(t *testing.T) {
 	r := newRack(t)
-	binary := filepath.Join(t.TempDir(), "proofrack")
-	r.check(buildProgram(binary, "cli", "toy"))
 	r.startCoordinator()
 	n := r.addNode("n1")
 	n.startSynth(r.hooked("leak@flight.input")...)
@@ -118,7 +114,7 @@ func TestLongDrillNamesALeak(t *testing.T) {
 	r.ready()
 	m := &means{r: r, folder: t.TempDir()}
 	m.add("wipe", "true", "", 0)
-	result := m.drill(binary, "wipe")
+	result := m.drill("wipe")
 	if result.Passed || len(result.Verdicts) != 1 || len(result.Verdicts[0].Wrong) != 1 ||
 		!strings.Contains(result.Verdicts[0].Wrong[0], "leaks input") {
 		t.Errorf("%+v", result)
@@ -138,7 +134,7 @@ type drilled struct {
 }
 
 // drill runs `proofrack drill` for some faults, and starts meanwhile what it asks for.
-func (m *means) drill(binary string, faults ...string) *drilled {
+func (m *means) drill(faults ...string) *drilled {
 	r := m.r
 	r.t.Helper()
 	file := filepath.Join(m.folder, "means.toml")
@@ -148,9 +144,9 @@ func (m *means) drill(binary string, faults ...string) *drilled {
 	r.check(err)
 	source := filepath.Join(m.folder, "input")
 	r.check(os.WriteFile(source, c1, 0o600))
-	cmd := exec.Command(binary, append(append([]string{"drill"}, faults...), "--server", r.nats.url(), "--means", file,
-		"--c1", source, "--kind", input.Kind, "--miner", "1000", "--sector-number", "1", "--within", "2m",
-		"--lose-everything", "--yes", "--json")...)
+	line := r.command(append(append([]string{"drill"}, faults...), "--means", file, "--c1", source, "--kind", input.Kind,
+		"--miner", "1000", "--sector-number", "1", "--within", "2m", "--lose-everything", "--yes", "--json")...)
+	cmd := exec.Command(line[0], line[1:]...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	r.check(cmd.Start())

@@ -42,7 +42,8 @@ func TestLongLedgerIsLostAmongTwentyJobs(t *testing.T) {
 		}
 	}
 	ended(2)
-	_, port := splitAddress(t, r.redis.listen)
+	_, port, err := net.SplitHostPort(r.redis.listen)
+	r.check(err)
 	if out, err := exec.Command("redis-cli", "-p", port, "flushall").CombinedOutput(); err != nil {
 		t.Fatalf("flushall: %v: %s", err, out)
 	}
@@ -65,13 +66,4 @@ func TestLongLedgerIsLostAmongTwentyJobs(t *testing.T) {
 		t.Errorf("running work was disturbed: %d attempts beyond the first ones", again)
 	}
 	r.checkQuiet()
-}
-
-func splitAddress(t *testing.T, address string) (host, port string) {
-	t.Helper()
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return host, port
 }

@@ -162,17 +162,24 @@ func servers(t *testing.T) string {
 	return e.URL()
 }
 
-// deaf is NATS with somebody who takes every request of a rack and answers none.
-func deaf(t *testing.T) string {
+// connected is NATS and a connection to it.
+func connected(t *testing.T) (url string, b bus.Bus) {
 	t.Helper()
-	url := servers(t)
+	url = servers(t)
 	config := natsbus.DefaultConfig()
 	config.URLs = []string{url}
-	b, err := natsbus.Connect(t.Context(), config)
+	conn, err := natsbus.Connect(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.Close)
+	t.Cleanup(conn.Close)
+	return url, conn
+}
+
+// deaf is NATS with somebody who takes every request of a rack and answers none.
+func deaf(t *testing.T) string {
+	t.Helper()
+	url, b := connected(t)
 	stop, err := b.Subscribe("c2.>", func(bus.Message) {})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/proofrack/proofrack/shared/bus"
-	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -31,20 +30,13 @@ func auditRecord(i int) wire.Audit {
 // audited is NATS with a rack that answers for audit records in pages of two; the middle page is empty.
 func audited(t *testing.T) string {
 	t.Helper()
-	url := servers(t)
-	config := natsbus.DefaultConfig()
-	config.URLs = []string{url}
-	b, err := natsbus.Connect(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	url, b := connected(t)
 	pages := map[job.ID]*wire.AuditReply{
 		"":         {Records: []wire.Audit{auditRecord(1), auditRecord(2)}, More: true, Next: auditID(2)},
 		auditID(2): {Records: []wire.Audit{}, More: true, Next: auditID(7)},
 		auditID(7): {Records: []wire.Audit{auditRecord(8)}},
 	}
-	_, err = b.Serve(bus.Service{Name: "c2", Version: "1.0.0", Endpoints: []bus.Endpoint{{
+	_, err := b.Serve(bus.Service{Name: "c2", Version: "1.0.0", Endpoints: []bus.Endpoint{{
 		Name: "audit", Subject: wire.AdminSubject(wire.AdminAudit),
 		Handle: func(_ context.Context, m bus.Message) (bus.Message, error) {
 			var q wire.AuditRequest
