@@ -160,6 +160,7 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 			store.Records{Store: c.store, Tenants: len(c.config.Streams.Tenants)}, &gate{c}, time.Now),
 		// Every tenant may have all its requests in hand, and so may one that is no more configured.
 		RequestsMax: c.config.Intake.SubmitBurst * (len(c.config.Streams.Tenants) + 1),
+		Hooks:       c.hooks,
 	}
 	stopServing, err := c.bus.Serve(serving.Service())
 	if err != nil {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/proofrack/proofrack/shared/hook"
 )
 
 // perPartition is how long the simulated device takes for a partition, away how long a server is away: ten seconds by
@@ -83,30 +84,31 @@ func TestRequestsOutliveTheCoordinatorThatHadThem(t *testing.T) {
 	r := full(t, "n1")
 	r.submit(1)
 	r.waitDone()
-	second := r.startCoordinator()
+	const asked = "coordinator.asked#1"
+	second := r.startCoordinator(r.hooked("pause@" + asked)...)
 	until(t, "the second coordinator works", func() bool {
 		return strings.Contains(second.log.String(), "coordinator works")
 	})
-	second.signal(syscall.SIGSTOP)
-	const requests = 20
-	answers := make(chan error, requests)
-	for range requests {
+	// Each request goes to either of them: some are made until the second one holds the first that it got.
+	var answers []chan error
+	until(t, "the second coordinator has a request in its hands", func() bool {
+		answer := make(chan error, 1)
+		answers = append(answers, answer)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, err := r.client.Status(ctx, r.jobs[0].id)
-			answers <- err
+			answer <- err
 		}()
+		_, ok := hook.ReachedBy(r.hooks, asked)
+		return ok
+	})
+	if r.reached(asked) != second.pid() {
+		t.Fatal("another process has it")
 	}
-	r.check(<-answers) // the servers have passed them on: some to each
-	time.Sleep(200 * time.Millisecond)
-	waiting := requests - 1 - len(answers)
 	second.kill()
-	for range requests - 1 {
-		r.check(<-answers)
-	}
-	if waiting == 0 {
-		t.Error("no request was in the hands of the coordinator that was killed")
+	for _, answer := range answers {
+		r.check(<-answer)
 	}
 	r.checkQuiet()
 }

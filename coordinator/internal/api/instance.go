@@ -8,12 +8,16 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // Version is of the services, as the micro protocol wants it.
 const Version = "1.0.0"
+
+// PointAsked is the test hook at which an instance has a request for a job's status in its hands.
+const PointAsked = "coordinator.asked"
 
 // Instance is what every coordinator serves.
 type Instance struct {
@@ -22,6 +26,7 @@ type Instance struct {
 	Intake *intake.Intake
 	// RequestsMax is how many requests of a kind are in hand at a time; 0 is bus.ConcurrentMaxDefault.
 	RequestsMax int
+	Hooks       *hook.Points // nil: none
 }
 
 // Service gives the endpoints.
@@ -48,6 +53,7 @@ func (i *Instance) submit(ctx context.Context, subject string, q *wire.Submit) (
 }
 
 func (i *Instance) status(ctx context.Context, subject string, q *wire.JobRequest) (*wire.StatusReply, error) {
+	i.Hooks.Hit(ctx, PointAsked)
 	tenant, err := tenantOf(subject)
 	if err != nil {
 		return nil, err
