@@ -16,7 +16,7 @@ import (
 )
 
 // Admit books an attempt for this worker if it fits, and sets a free segment aside for it. Errors: *Veto (Exhausted),
-// ErrBooked, ErrHandedOver; a booking that a dead worker left is taken over.
+// ErrBooked, ErrHandedOver, ErrFreed; a booking that a dead worker left is taken over.
 func (b *Book) Admit(ctx context.Context, r Request) (*Held, error) {
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("book attempt: %w", err)
@@ -42,6 +42,8 @@ func (b *Book) Admit(ctx context.Context, r Request) (*Held, error) {
 				return fault.As(fault.Conflict, fmt.Errorf("%w (%s, process %d)", ErrBooked, old.Owner.Role,
 					old.Owner.Process.PID))
 			}
+		} else if exists(b.freedPath(r.Attempt)) { // its message came once more, and late
+			return fault.As(fault.Lost, ErrFreed)
 		}
 		return b.place(c, booking, r, capacity)
 	})

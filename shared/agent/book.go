@@ -26,8 +26,8 @@ import (
 // BookingsMax bounds the bookings of a node.
 const BookingsMax = 1024
 
-// What callers may ask for with errors.Is; the kind of the first three is Conflict, of ErrNotBooked NotFound, of
-// ErrBookClosed Internal.
+// What callers may ask for with errors.Is; the kind of the first three is Conflict, of ErrNotBooked NotFound, of ErrFreed
+// Lost, of ErrBookClosed Internal.
 var (
 	// ErrBooked: a live worker holds a booking of this attempt.
 	ErrBooked = errors.New("attempt is booked by a live worker")
@@ -37,6 +37,8 @@ var (
 	ErrMoved = errors.New("booking belongs to another worker")
 	// ErrNotBooked: there is no booking of this attempt.
 	ErrNotBooked = errors.New("attempt is not booked")
+	// ErrFreed: the attempt was here and ended, and its bytes were reported free; it begins on this node no more.
+	ErrFreed = errors.New("attempt has ended on this node")
 	// ErrBookClosed: the book was closed.
 	ErrBookClosed = errors.New("book is closed")
 )
@@ -113,7 +115,9 @@ const (
 	bookFolder = "book"
 	lockName   = "lock"
 	procPrefix = "proc."
-	tmpPrefix  = ".tmp-"
+	// freedPrefix and an attempt name the mark that it ended here.
+	freedPrefix = "freed."
+	tmpPrefix   = ".tmp-"
 )
 
 // OpenBook opens the book of a spill folder, creates it when it is absent, and marks this worker as alive in it.

@@ -10,6 +10,7 @@
 //	book/<attempt>             one booking: amounts, stage, circuit, owner; replaced whole by rename
 //	book/asset~<pool>~<name>   an asset, held by a shared flock of each process that uses it
 //	book/proc.<instance>       held by an exclusive flock as long as that worker lives
+//	book/freed.<attempt>       it ended here and is not booked again, until its record says that it is over
 //	host.lock                  held by the one process that speaks for the host
 //
 // A booking's way:

@@ -21,6 +21,7 @@ type Held struct {
 	mu      sync.Mutex
 	booking Booking
 	gone    bool
+	freed   bool // its attempt has ended
 }
 
 // Booking is what is booked now.
@@ -138,7 +139,12 @@ func (h *Held) HandOver(ctx context.Context) error {
 // Remove takes the booking out of the book. Call it only when all its bytes are gone: the segment given back, buffers
 // and device memory freed. A booking that is gone already is no error.
 func (h *Held) Remove(ctx context.Context) error {
-	err := h.update(ctx, "remove booking", func(Booking) (*Booking, error) { return nil, nil })
+	err := h.update(ctx, "remove booking", func(b Booking) (*Booking, error) {
+		if h.freed {
+			h.book.noteFreed(b.Attempt)
+		}
+		return nil, nil
+	})
 	if errors.Is(err, ErrNotBooked) || errors.Is(err, ErrMoved) && h.isGone() {
 		err = nil
 	}
@@ -146,10 +152,13 @@ func (h *Held) Remove(ctx context.Context) error {
 	return err
 }
 
-// Free ends the booking of an attempt whose segment was given back, or was to be: segmentErr is what came of that. If
-// anything went wrong the booking is abandoned. The error is for a log alone, and no part of the attempt's outcome: a
-// proof that is stored stays a success.
+// Free ends the booking of an attempt that has ended, for good: it is not booked here again (ErrFreed). Its segment was
+// given back, or was to be: segmentErr is what came of that. If anything went wrong the booking is abandoned. The error
+// is for a log alone, and no part of the attempt's outcome: a proof that is stored stays a success.
 func (h *Held) Free(ctx context.Context, segmentErr error) error {
+	h.mu.Lock()
+	h.freed = true
+	h.mu.Unlock()
 	err := segmentErr
 	if err == nil {
 		err = h.Remove(context.WithoutCancel(ctx))

@@ -134,6 +134,8 @@ type Mended struct {
 	Busy []job.Attempt
 	// AssetsRemoved are assets that no worker holds any more.
 	AssetsRemoved []string
+	// FreedForgotten counts marks of ended attempts that were removed: nobody can ask for these any more.
+	FreedForgotten int
 	// HalvesRemoved counts files that were left half written.
 	HalvesRemoved int
 }
@@ -176,6 +178,7 @@ func (b *Book) Mend(ctx context.Context, current func(context.Context, job.Attem
 		for _, name := range c.broken {
 			all = errors.Join(all, b.mendBroken(name, &m))
 		}
+		all = errors.Join(all, b.mendFreed(c.freed, stale, &m))
 		for name := range c.assets {
 			if b.assets[name] == nil && !b.assetHeld(name) {
 				all = errors.Join(all, b.remove(name))
@@ -190,7 +193,7 @@ func (b *Book) Mend(ctx context.Context, current func(context.Context, job.Attem
 	return m, nil
 }
 
-// stale asks about the bookings that no live worker holds. It does so without the lock.
+// stale asks about the bookings that no live worker holds, and the marks of ended attempts. It does so without the lock.
 func (b *Book) stale(
 	ctx context.Context, current func(context.Context, job.Attempt) (bool, error),
 ) (map[job.Attempt]bool, error) {
@@ -210,7 +213,13 @@ func (b *Book) stale(
 			stale[e.Attempt] = true
 		}
 	}
-	return stale, ctx.Err()
+	freed, err := b.freed(ctx)
+	for _, a := range freed {
+		if is, err := current(ctx, a); err == nil && !is {
+			stale[a] = true
+		}
+	}
+	return stale, errors.Join(err, ctx.Err())
 }
 
 func (b *Book) mendBooking(booking *Booking, alive func(Owner) bool, stale bool, m *Mended) error {

@@ -34,6 +34,7 @@ type content struct {
 	assets   map[string]ledger.Asset // by file name
 	halves   []string                // left by a process that died while it wrote
 	procs    []string                // instances
+	freed    []job.Attempt           // that ended here
 	broken   []string                // entries that cannot be read
 }
 
@@ -63,6 +64,10 @@ func (b *Book) scan() (*content, error) {
 			c.halves = append(c.halves, name)
 		case strings.HasPrefix(name, procPrefix):
 			c.procs = append(c.procs, strings.TrimPrefix(name, procPrefix))
+		case strings.HasPrefix(name, freedPrefix):
+			if a, err := job.ParseAttempt(strings.TrimPrefix(name, freedPrefix)); err == nil {
+				c.freed = append(c.freed, a)
+			}
 		case b.isEntry(name):
 			b.scanEntry(int(dir.Fd()), name, c, fresh)
 		}
