@@ -261,7 +261,7 @@ func (r *rack) startSynth(settings ...string) *process {
 // wait polls until a condition holds.
 func (r *rack) wait(what string, holds func() bool) {
 	r.t.Helper()
-	r.waitFor(20*time.Second, what, holds)
+	r.waitFor(time.Minute, what, holds)
 }
 
 func (r *rack) waitFor(limit time.Duration, what string, holds func() bool) {
@@ -387,7 +387,7 @@ func (r *rack) claimWith(id job.ID, to job.Device, adjust func(*wire.SynthTask))
 // result waits for the next result.
 func (r *rack) result() wire.Result {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	d, err := r.results.Fetch(ctx)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestLongANewEngineIsReadyInATwentiethOfTheTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, release, err := residency.NewImages(nil).Hold(t.Context(), id, int64(loaded.Image), func(f *os.File) error {
+	image, release, err := residency.NewImages(nil).Hold(t.Context(), id, loaded.Digest, int64(loaded.Image), func(f *os.File) error {
 		return first.WriteImage(t.Context(), id, f)
 	})
 	if err != nil {

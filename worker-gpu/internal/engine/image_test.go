@@ -19,7 +19,7 @@ func imageOf(t *testing.T, e *engine.Engine) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, release, err := residency.NewImages(nil).Hold(t.Context(), "toy", int64(loaded.Image), func(f *os.File) error {
+	image, release, err := residency.NewImages(nil).Hold(t.Context(), "toy", "digest", int64(loaded.Image), func(f *os.File) error {
 		return e.WriteImage(t.Context(), "toy", f)
 	})
 	if err != nil {

@@ -133,9 +133,8 @@ func (d *Device) decode(ctx context.Context, s *share, e *engine.Engine, id stri
 		return fault.New(fault.Exhausted, "device %s is not ready for circuit %s", d.config.Device, id)
 	}
 	began := time.Now()
-	image, release, err := d.config.Images.Hold(ctx, id, int64(c.loaded.Image), func(f *os.File) error {
-		return e.WriteImage(ctx, id, f)
-	})
+	image, release, err := d.config.Images.Hold(ctx, id, c.loaded.Digest, int64(c.loaded.Image),
+		func(f *os.File) error { return e.WriteImage(ctx, id, f) })
 	if err != nil {
 		return d.unready(id, fmt.Errorf("decode parameters of circuit %s: %w", id, err))
 	}
@@ -175,6 +174,15 @@ func (d *Device) loadInto(ctx context.Context, e *engine.Engine, id string) (eng
 		return engine.Loaded{}, err
 	}
 	defer s.give()
+	d.mu.Lock()
+	renewed := d.renewed[id]
+	delete(d.renewed, id)
+	d.mu.Unlock()
+	if renewed { // no engine has it any more
+		if err := s.drop(); err != nil {
+			return engine.Loaded{}, err
+		}
+	}
 	loaded, err := e.Load(ctx, id, s.image)
 	if err == nil && s.image != nil {
 		s.adopted = e

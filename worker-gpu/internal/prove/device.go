@@ -41,11 +41,12 @@ type Device struct {
 	started  bool   // an engine has been ready
 	circuits map[string]*circuitState
 	shares   map[string]*share
-	free     bytesize.Bytes // of the device's memory when its engine was new
-	recycle  string         // why the engine is to be replaced when it is idle
-	active   int            // proofs started and not ended
-	canary   *wire.Canary   // the last known answer that was ordered, once it is known what came of it
-	asked    string         // the id of the last one that was ordered
+	renewed  map[string]bool // circuits whose file was replaced since what is shared of them was loaded
+	free     bytesize.Bytes  // of the device's memory when its engine was new
+	recycle  string          // why the engine is to be replaced when it is idle
+	active   int             // proofs started and not ended
+	canary   *wire.Canary    // the last known answer that was ordered, once it is known what came of it
+	asked    string          // the id of the last one that was ordered
 }
 
 // circuitState is what is known of one circuit on this device.
@@ -53,14 +54,14 @@ type circuitState struct {
 	loaded *engine.Loaded // nil while it is not ready
 	key    *groth16.PreparedKey
 	err    error
-	file   string // state of the parameter file that err is about
+	file   fileState // of the parameter file that it is about
 }
 
 // New makes a device; Run drives it.
 func New(config Config, h *host.Host) *Device {
 	return &Device{
 		config: config, host: h, lane: newLane(), changed: make(chan struct{}), circuits: map[string]*circuitState{},
-		shares: map[string]*share{}, line: flight.NewTimeline(flight.PointsDefault),
+		shares: map[string]*share{}, renewed: map[string]bool{}, line: flight.NewTimeline(flight.PointsDefault),
 	}
 }
 
@@ -137,6 +138,7 @@ func (d *Device) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	d.forgetReplaced()
 	d.change(func() {
 		d.engine, d.started, d.recycle = e, true, ""
 		d.free = e.Progress().Free
@@ -193,9 +195,13 @@ func (d *Device) attend(ctx context.Context, e *engine.Engine) error {
 	}
 }
 
-// replaced tells why an engine is replaced on purpose: a fault of the device is one, memory drift is none.
+// replaced tells why an engine is replaced on purpose: a fault of the device is one, memory drift and another parameter
+// file are none.
 func (d *Device) replaced(why string) error {
-	if why == recycleDrift {
+	switch why {
+	case recycleParams:
+		return nil // it was said
+	case recycleDrift:
 		d.config.Log.Warn().Str("device", string(d.config.Device)).Msg("engine is recycled: device memory drifts")
 		return nil
 	}

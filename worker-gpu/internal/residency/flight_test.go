@@ -69,17 +69,17 @@ func TestImagesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	images, broken := residency.NewImages(r), errors.New("decoding failed")
-	_, _, err = images.Hold(t.Context(), "toy", 4096, func(*os.File) error { return broken })
+	_, _, err = images.Hold(t.Context(), "toy", "digest", 4096, func(*os.File) error { return broken })
 	report := r.Report()
 	if srs := report.Class(ledger.ClassSRS); !errors.Is(err, broken) || srs.Pieces != 0 || srs.HighBytes != 4096 {
 		t.Errorf("failed with %v: %+v", err, report)
 	}
 	fill := func(*os.File) error { return nil }
-	_, first, err := images.Hold(t.Context(), "toy", 8192, fill)
+	_, first, err := images.Hold(t.Context(), "toy", "digest", 8192, fill)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, second, err := images.Hold(t.Context(), "toy", 8192, fill)
+	_, second, err := images.Hold(t.Context(), "toy", "digest", 8192, fill)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,26 +104,32 @@ type Images struct {
 }
 
 type image struct {
-	done  chan struct{} // closed when making ended
-	err   error
-	file  *os.File
-	holds int
-	srs   *flight.Buffer
+	digest string        // of the parameters
+	done   chan struct{} // closed when making ended
+	err    error
+	file   *os.File
+	holds  int
+	srs    *flight.Buffer
 }
 
 // NewImages has none. The recorder, which may be nil, counts them: this process holds their memory and does not map it.
 func NewImages(r *flight.Recorder) *Images { return &Images{flight: r, made: map[string]*image{}} }
 
-// Hold gives a circuit's image, and makes one of size bytes with fill when there is none. It stays until release is
-// called, once. Errors are fill's, or kind Exhausted when there is no memory; the context's while another makes it.
+// Hold gives the image of a circuit's parameters of a digest, and makes one of size bytes with fill when there is none.
+// It stays until release is called, once. Errors are fill's, or kind Exhausted when there is no memory or an image of
+// other parameters of the circuit is still held; the context's while another makes it.
 func (s *Images) Hold(
-	ctx context.Context, id string, size int64, fill func(*os.File) error,
+	ctx context.Context, id, digest string, size int64, fill func(*os.File) error,
 ) (file *os.File, release func() error, err error) {
 	s.mu.Lock()
 	i, ok := s.made[id]
 	if !ok {
-		i = &image{done: make(chan struct{})}
+		i = &image{digest: digest, done: make(chan struct{})}
 		s.made[id] = i
+	}
+	if i.digest != digest {
+		s.mu.Unlock()
+		return nil, nil, fault.New(fault.Exhausted, "an image of other parameters of circuit %s is still in use", id)
 	}
 	i.holds++
 	s.mu.Unlock()

@@ -24,7 +24,7 @@ func (b *bench) hold(t *testing.T, images *residency.Images) (*os.File, func() e
 	}
 	size := res.Params.SRS.Counts.ImageBytes()
 	release()
-	file, giveBack, err := images.Hold(t.Context(), id, size, func(f *os.File) error {
+	file, giveBack, err := images.Hold(t.Context(), id, res.Params.SRS.Digest, size, func(f *os.File) error {
 		return b.WriteImage(t.Context(), id, f)
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestAnImageIsMadeOnce(t *testing.T) {
 	for i := range releases {
 		wg.Go(func() {
 			var err error
-			files[i], releases[i], err = images.Hold(t.Context(), "c", 4096, func(*os.File) error {
+			files[i], releases[i], err = images.Hold(t.Context(), "c", "digest", 4096, func(*os.File) error {
 				made.Add(1)
 				<-goOn
 				return nil
@@ -138,25 +138,49 @@ func TestAnImageIsMadeOnce(t *testing.T) {
 	}
 }
 
+// Images of two parameters of one circuit are never held at once: only one is booked.
+func TestAnImageOfOtherParametersWaitsForTheFirst(t *testing.T) {
+	t.Parallel()
+	images := residency.NewImages(nil)
+	fill := func(*os.File) error { return nil }
+	_, first, err := images.Hold(t.Context(), "c", "old", 4096, fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := images.Hold(t.Context(), "c", "new", 4096, fill); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("beside the first: %v", err)
+	}
+	if err := first(); err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := images.Hold(t.Context(), "c", "new", 4096, fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnImageThatFailsGivesItsMemoryBack(t *testing.T) {
 	t.Parallel()
 	images, broken := residency.NewImages(nil), errors.New("decoding failed")
 	var file *os.File
-	_, _, err := images.Hold(t.Context(), "c", 4096, func(f *os.File) error { file = f; return broken })
+	_, _, err := images.Hold(t.Context(), "c", "digest", 4096, func(f *os.File) error { file = f; return broken })
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := file.Stat(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("its memory stays: %v", err)
 	}
-	_, release, err := images.Hold(t.Context(), "c", 4096, func(*os.File) error { return nil }) // made anew
+	_, release, err := images.Hold(t.Context(), "c", "digest", 4096, func(*os.File) error { return nil }) // made anew
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := release(); err != nil {
 		t.Error(err)
 	}
-	_, _, err = images.Hold(t.Context(), "c", -1, func(*os.File) error { return nil })
+	_, _, err = images.Hold(t.Context(), "c", "digest", -1, func(*os.File) error { return nil })
 	if fault.KindOf(err) != fault.Exhausted {
 		t.Errorf("memory that cannot be: %v", err)
 	}
