@@ -48,8 +48,15 @@ func (k *kv) do(ctx context.Context, what, key string, call func(context.Context
 		return fmt.Errorf("%s key %s of %s: %w", what, key, k.bucket, err)
 	}
 	defer cancel()
-	err = k.b.attempt(ctx, 0, call)
-	for n := 0; what == "get" && errors.Is(err, errTurned) && k.b.pause(ctx, n) == nil && k.b.waitUp(ctx) == nil; n++ {
+	if what == "get" {
+		err = k.b.answered(ctx, func(ctx context.Context) error {
+			err := call(ctx)
+			if notSetUp(err) {
+				k.b.wakeGuard()
+			}
+			return err
+		})
+	} else {
 		err = k.b.attempt(ctx, 0, call)
 	}
 	if notSetUp(err) {
@@ -113,12 +120,23 @@ func (k *kv) Keys(ctx context.Context, prefix string) ([]string, error) {
 	if err := bus.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
-	keys := []string{}
-	err := k.b.list(ctx, kvStream(k.bucket), k.subject(prefix), true, func(m jetstream.Msg, _ *jetstream.MsgMetadata) {
-		if !deletion(m.Headers()) {
-			keys = append(keys, k.key(m.Subject()))
+	ctx, cancel, err := k.b.call(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list keys %s* of %s: %w", prefix, k.bucket, err)
+	}
+	defer cancel()
+	var keys []string
+	for n := 0; ; n++ {
+		keys = []string{}
+		err = k.b.list(ctx, kvStream(k.bucket), k.subject(prefix), true, func(m jetstream.Msg) {
+			if !deletion(m.Headers()) {
+				keys = append(keys, k.key(m.Subject()))
+			}
+		})
+		if kindOf(err) != fault.Transient || k.b.pause(ctx, n) != nil || k.b.waitUp(ctx) != nil {
+			break
 		}
-	})
+	}
 	if err != nil {
 		return nil, k.b.wrap(err, "list keys %s* of %s", prefix, k.bucket)
 	}
@@ -206,6 +224,9 @@ func (w *watch) pass(ctx context.Context, s *scan) (complete bool, err error) {
 	there := map[string]bool{}
 	for {
 		if !complete && s.pending == 0 {
+			if err := s.whole(ctx); err != nil {
+				return false, err
+			}
 			complete = true
 			w.settle(there)
 		}

@@ -33,7 +33,11 @@ func (b *Bus) stream(ctx context.Context, name string) (jetstream.Stream, contex
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("open stream %s: %w", name, err)
 	}
-	s, err := b.js.Stream(ctx, name)
+	var s jetstream.Stream
+	err = b.answered(ctx, func(ctx context.Context) (err error) {
+		s, err = b.js.Stream(ctx, name)
+		return err
+	})
 	if err != nil {
 		cancel()
 		return nil, nil, nil, b.wrap(err, "open stream %s", name)
@@ -50,7 +54,11 @@ func (l *log) Next(ctx context.Context, subject string, from uint64) (bus.Stored
 		return bus.Stored{}, err
 	}
 	defer cancel()
-	raw, err := s.GetMsg(ctx, max(1, from), jetstream.WithGetMsgSubject(subject))
+	var raw *jetstream.RawStreamMsg
+	err = l.b.answered(ctx, func(ctx context.Context) (err error) {
+		raw, err = s.GetMsg(ctx, max(1, from), jetstream.WithGetMsgSubject(subject))
+		return err
+	})
 	if err != nil {
 		return bus.Stored{}, l.b.wrap(err, "read stream %s from %d", l.name, from)
 	}
@@ -75,11 +83,15 @@ func (l *log) Delete(ctx context.Context, sequence uint64) error {
 }
 
 func (l *log) State(ctx context.Context) (bus.LogState, error) {
-	s, _, cancel, err := l.b.stream(ctx, l.name)
+	s, ctx, cancel, err := l.b.stream(ctx, l.name)
 	if err != nil {
 		return bus.LogState{}, err
 	}
 	defer cancel()
-	state := s.CachedInfo().State
+	info, err := l.b.leaderInfo(ctx, s)
+	if err != nil {
+		return bus.LogState{}, l.b.wrap(err, "look at stream %s", l.name)
+	}
+	state := info.State
 	return bus.LogState{Messages: state.Msgs, Bytes: state.Bytes, First: state.FirstSeq, Last: state.LastSeq}, nil
 }

@@ -119,10 +119,14 @@ func (u *upload) finish(ctx context.Context) (bus.ObjectInfo, error) {
 	}
 	if before != nil && before.NUID != u.raw.NUID {
 		// What this leaves behind Sweep finds.
-		_ = s.Purge(ctx, jetstream.WithPurgeSubject(u.o.chunkSubject(before.NUID)))
+		_ = u.o.b.purge(ctx, s, jetstream.WithPurgeSubject(u.o.chunkSubject(before.NUID)))
 	}
 	return info, nil
 }
+
+// countsMax is how often pieces are counted again, in about a second: a leader that stood still answers for as long,
+// until it learns that it is leader no more.
+const countsMax = 5
 
 // complete demands that no piece was swept away while the upload stood still.
 func (u *upload) complete(ctx context.Context, s jetstream.Stream) error {
@@ -130,14 +134,19 @@ func (u *upload) complete(ctx context.Context, s jetstream.Stream) error {
 		return nil
 	}
 	subject := u.o.chunkSubject(u.raw.NUID)
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
-	if err != nil {
-		return u.o.b.wrap(err, "count pieces")
+	for n := 0; ; n++ {
+		info, err := u.o.b.leaderInfo(ctx, s, jetstream.WithSubjectFilter(subject))
+		if err != nil {
+			return u.o.b.wrap(err, "count pieces")
+		}
+		have := info.State.Subjects[subject]
+		if have == uint64(u.raw.Chunks) {
+			return nil
+		}
+		if n == countsMax || u.o.b.pause(ctx, n) != nil {
+			return fault.New(fault.Transient, "%d of %d pieces are left: the upload took too long", have, u.raw.Chunks)
+		}
 	}
-	if have := info.State.Subjects[subject]; have != uint64(u.raw.Chunks) {
-		return fault.New(fault.Transient, "%d of %d pieces are left: the upload took too long", have, u.raw.Chunks)
-	}
-	return nil
 }
 
 // undo removes the pieces, if the server can be asked.

@@ -16,7 +16,7 @@ import (
 // finished in between is then known to be wanted.
 func (o *objects) uploads(ctx context.Context, s jetstream.Stream) (map[string]uint64, *jetstream.StreamInfo, error) {
 	prefix := "$O." + o.bucket + ".C."
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	info, err := o.b.leaderInfo(ctx, s, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
 		return nil, nil, o.b.wrap(err, "count pieces of %s", o.bucket)
 	}
@@ -35,7 +35,7 @@ func (o *objects) orphans(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	all, err := o.all(ctx)
+	all, err := o.all(ctx, s)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -76,7 +76,7 @@ func (o *objects) Usage(ctx context.Context) (bus.ObjectUsage, error) {
 func (o *objects) pieces(
 	ctx context.Context, s jetstream.Stream, upload string, count uint64,
 ) (bytesize.Bytes, time.Time, error) {
-	last, err := s.GetLastMsgForSubject(ctx, o.chunkSubject(upload))
+	last, err := o.b.last(ctx, s, o.chunkSubject(upload))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, time.Now(), nil // gone meanwhile
 	}
@@ -112,7 +112,7 @@ func (o *objects) Sweep(ctx context.Context, before time.Time) (freed bytesize.B
 		if !at.Before(before) {
 			continue
 		}
-		if err := s.Purge(ctx, jetstream.WithPurgeSubject(o.chunkSubject(upload))); err != nil {
+		if err := o.b.purge(ctx, s, jetstream.WithPurgeSubject(o.chunkSubject(upload))); err != nil {
 			return freed, o.b.wrap(err, "remove upload %s of %s", upload, o.bucket)
 		}
 		freed += bytes
@@ -122,7 +122,7 @@ func (o *objects) Sweep(ctx context.Context, before time.Time) (freed bytesize.B
 			continue
 		}
 		// Up to the mark itself, so that an object put under the name since then stays.
-		err := s.Purge(ctx, jetstream.WithPurgeSubject(o.metaSubject(object.info.Name)),
+		err := o.b.purge(ctx, s, jetstream.WithPurgeSubject(o.metaSubject(object.info.Name)),
 			jetstream.WithPurgeSequence(object.sequence+1))
 		if err != nil {
 			return freed, o.b.wrap(err, "remove mark of deleted object %s/%s", o.bucket, object.info.Name)

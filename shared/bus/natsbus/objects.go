@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func (o *objects) find(
 	if err := bus.CheckObjectName(name); err != nil {
 		return nil, bus.ObjectInfo{}, err
 	}
-	msg, err := s.GetLastMsgForSubject(ctx, o.metaSubject(name))
+	msg, err := o.b.last(ctx, s, o.metaSubject(name))
 	if err == nil {
 		raw, info, err = o.described(msg.Data, msg.Time)
 	}
@@ -124,7 +125,7 @@ func (o *objects) Delete(ctx context.Context, name string) error {
 	if err := o.publishMeta(ctx, raw, raw.NUID+".deleted"); err != nil {
 		return fmt.Errorf("delete object %s/%s: %w", o.bucket, name, err)
 	}
-	return o.b.wrap(s.Purge(ctx, jetstream.WithPurgeSubject(o.chunkSubject(raw.NUID))),
+	return o.b.wrap(o.b.purge(ctx, s, jetstream.WithPurgeSubject(o.chunkSubject(raw.NUID))),
 		"delete pieces of object %s/%s", o.bucket, name)
 }
 
@@ -135,44 +136,39 @@ type stored struct {
 	sequence uint64
 }
 
-func (o *objects) all(ctx context.Context) ([]stored, error) {
-	var (
-		out  []stored
-		errs []error
-	)
-	err := o.b.list(ctx, objectStream(o.bucket), "$O."+o.bucket+".M.>", false,
-		func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
-			raw, info, err := o.described(m.Data(), meta.Timestamp)
-			if err != nil {
-				errs = append(errs, err)
-				return
-			}
-			out = append(out, stored{raw, info, meta.Sequence.Stream})
-		})
-	if err == nil && len(errs) > 0 {
+// all reads the descriptions, those of deleted objects too, sorted by name. Each is asked for by itself: who
+// removes what no object owns must not believe a server that is behind.
+func (o *objects) all(ctx context.Context, s jetstream.Stream) (out []stored, err error) {
+	info, err := o.b.leaderInfo(ctx, s, jetstream.WithSubjectFilter("$O."+o.bucket+".M.>"))
+	if err != nil {
+		return nil, o.b.wrap(err, "list objects of %s", o.bucket)
+	}
+	var errs []error
+	err = o.b.eachLast(ctx, s, slices.Collect(maps.Keys(info.State.Subjects)), func(m *jetstream.RawStreamMsg) {
+		raw, info, err := o.described(m.Data, m.Time)
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		out = append(out, stored{raw, info, m.Sequence})
+	})
+	if err == nil {
 		err = errors.Join(errs...)
 	}
 	if err != nil {
 		return nil, o.b.wrap(err, "list objects of %s", o.bucket)
 	}
-	// One rewritten meanwhile comes twice; the later one counts.
-	slices.SortFunc(out, func(a, b stored) int {
-		if c := strings.Compare(a.info.Name, b.info.Name); c != 0 {
-			return c
-		}
-		return int(int64(a.sequence) - int64(b.sequence)) //nolint:gosec // sequences stay far below 2^62
-	})
-	var latest []stored
-	for i, s := range out {
-		if i+1 == len(out) || out[i+1].info.Name != s.info.Name {
-			latest = append(latest, s)
-		}
-	}
-	return latest, nil
+	slices.SortFunc(out, func(a, b stored) int { return strings.Compare(a.info.Name, b.info.Name) })
+	return out, nil
 }
 
 func (o *objects) List(ctx context.Context) ([]bus.ObjectInfo, error) {
-	all, err := o.all(ctx)
+	s, ctx, cancel, err := o.b.stream(ctx, objectStream(o.bucket))
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	all, err := o.all(ctx, s)
 	if err != nil {
 		return nil, err
 	}

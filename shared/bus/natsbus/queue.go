@@ -84,7 +84,7 @@ func (q *queue) openError(err error) error {
 		return fault.WithHint(fault.As(fault.Transient,
 			fmt.Errorf("open queue %s: stream %s not set up: %w", q.cfg.Name, q.cfg.Stream, err)), bus.HintNotSetUp)
 	}
-	return q.b.wrap(err, "open queue %s of stream %s", q.cfg.Name, q.cfg.Stream)
+	return q.b.wrap(unplaced(err), "open queue %s of stream %s", q.cfg.Name, q.cfg.Stream)
 }
 
 // bind finds the consumer that somebody else makes. The lock is held.
