@@ -170,6 +170,7 @@ type JobSummary struct {
 	State        job.State     `json:"state"`
 	Verified     int           `json:"verified"`
 	Partitions   int           `json:"partitions"`
+	Waiting      int           `json:"waiting,omitempty"` // partitions that nobody works on yet
 	Priority     int           `json:"priority,omitempty"`
 	SubmittedAt  time.Time     `json:"submitted_at"`
 	EndedAt      *time.Time    `json:"ended_at,omitempty"`

@@ -112,10 +112,16 @@ func (i *Instance) list(tenant job.Tenant, q *wire.JobsRequest) *wire.JobsReply 
 }
 
 func summary(r *job.Record) wire.JobSummary {
+	waiting := 0
+	for i := range r.Partitions {
+		if r.Partitions[i].Stage == job.Waiting {
+			waiting++
+		}
+	}
 	return wire.JobSummary{
 		ID: r.ID, Tenant: r.Tenant, Key: r.Key, Circuit: r.Circuit, Miner: r.Miner, SectorNumber: r.SectorNumber,
-		State: r.State, Verified: r.VerifiedCount(), Partitions: len(r.Partitions), Priority: r.Priority,
-		SubmittedAt: r.SubmittedAt, EndedAt: r.EndedAt, Fault: r.Fault,
+		State: r.State, Verified: r.VerifiedCount(), Partitions: len(r.Partitions), Waiting: waiting,
+		Priority: r.Priority, SubmittedAt: r.SubmittedAt, EndedAt: r.EndedAt, Fault: r.Fault,
 	}
 }
 
