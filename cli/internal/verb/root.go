@@ -67,6 +67,7 @@ func (a *app) root() *cobra.Command {
 		a.verifyCommand(),
 		a.benchCommand(),
 		a.upCommand(),
+		a.gatewayCommand(),
 		a.submitCommand(),
 		a.jobsCommand(),
 		a.jobCommand(),
