@@ -29,23 +29,26 @@ import (
 
 // Config is everything that a coordinator can be told.
 type Config struct {
-	Params   ParamsConfig        `doc:"Where verifying keys are."`
-	Times    TimesConfig         `doc:"Heartbeats, leases and intervals; workers must have the same heartbeat."`
-	Attempts AttemptsConfig      `doc:"How often partitions are tried."`
-	Schedule ScheduleConfig      `doc:"How much work is kept ahead, and for how long things may wait."`
-	Intake   intake.Config       `doc:"What clients may ask for."`
-	Keep     KeepConfig          `doc:"How long things are kept."`
-	Streams  StreamsConfig       `doc:"What is set up on the NATS servers."`
-	Ledger   LedgerConfig        `doc:"The Redis server that keeps the ledger."`
-	NATS     natsbus.Config      `doc:"The NATS servers and who we are there."`
-	Service  service.Config      `doc:"How the program starts and ends."`
-	HTTP     service.HTTPConfig  `doc:"Health checks."`
-	Logs     telemetry.LogConfig `doc:"What is logged, and how."`
-	Test     TestConfig          `doc:"Faults on order, for tests only."`
+	Params   ParamsConfig          `doc:"Where verifying keys are."`
+	Times    TimesConfig           `doc:"Heartbeats, leases and intervals; workers must have the same heartbeat."`
+	Attempts AttemptsConfig        `doc:"How often partitions are tried."`
+	Schedule ScheduleConfig        `doc:"How much work is kept ahead, and for how long things may wait."`
+	Intake   intake.Config         `doc:"What clients may ask for."`
+	Keep     KeepConfig            `doc:"How long things are kept."`
+	Streams  StreamsConfig         `doc:"What is set up on the NATS servers."`
+	Ledger   LedgerConfig          `doc:"The Redis server that keeps the ledger."`
+	NATS     natsbus.Config        `doc:"The NATS servers and who we are there."`
+	Service  service.Config        `doc:"How the program starts and ends."`
+	HTTP     service.HTTPConfig    `doc:"Health checks."`
+	Logs     telemetry.LogConfig   `doc:"What is logged, and how."`
+	Traces   telemetry.TraceConfig `doc:"Where traces are sent; see docs/traces.md."`
+	Test     TestConfig            `doc:"Faults on order, for tests only."`
 
 	// Build names the program's build.
 	Build string         `toml:"-"`
 	Log   zerolog.Logger `toml:"-"`
+	// Tracer makes spans; nil makes none.
+	Tracer *telemetry.Tracer `toml:"-"`
 	// Find gives the circuit of a name; the catalog's when it is nil.
 	Find func(id string) (circuit.Circuit, error) `toml:"-"`
 	// Connect gives the bus, OpenLedger the ledger; NATS and Redis when they are nil.
@@ -164,7 +167,8 @@ func DefaultConfig() Config {
 			Address: "127.0.0.1:6379", Prefix: "c2:ledger", Timeout: time.Second, Connections: 16,
 		},
 		NATS: natsbus.DefaultConfig(), Service: service.DefaultConfig(), HTTP: service.DefaultHTTPConfig(),
-		Logs: telemetry.DefaultLogConfig(),
+		Logs:   telemetry.DefaultLogConfig(),
+		Traces: telemetry.DefaultTraceConfig(),
 	}
 }
 

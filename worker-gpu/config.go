@@ -25,15 +25,16 @@ import (
 type Config struct {
 	host.Config
 
-	Prove    ProveConfig         `doc:"Proving."`
-	Assets   AssetsConfig        `doc:"Parameter files for other nodes."`
-	Engine   EngineConfig        `doc:"The process that drives a device."`
-	GPU      gpu.Config          `doc:"How the host's GPUs are watched."`
-	NATS     natsbus.Config      `doc:"The NATS servers and who we are there."`
-	Service  service.Config      `doc:"How the program starts and ends."`
-	HTTP     service.HTTPConfig  `doc:"Health checks."`
-	Logs     telemetry.LogConfig `doc:"What is logged, and how."`
-	Simulate map[string]string   `doc:"Simulated devices, for tests only: by name, what they simulate as JSON."`
+	Prove    ProveConfig           `doc:"Proving."`
+	Assets   AssetsConfig          `doc:"Parameter files for other nodes."`
+	Engine   EngineConfig          `doc:"The process that drives a device."`
+	GPU      gpu.Config            `doc:"How the host's GPUs are watched."`
+	NATS     natsbus.Config        `doc:"The NATS servers and who we are there."`
+	Service  service.Config        `doc:"How the program starts and ends."`
+	HTTP     service.HTTPConfig    `doc:"Health checks."`
+	Logs     telemetry.LogConfig   `doc:"What is logged, and how."`
+	Traces   telemetry.TraceConfig `doc:"Where traces are sent; see docs/traces.md."`
+	Simulate map[string]string     `doc:"Simulated devices, for tests only: by name, what they simulate as JSON."`
 
 	// EngineCommand starts an engine process; this program with the argument "engine" when it is empty.
 	EngineCommand []string `toml:"-"`
@@ -112,6 +113,7 @@ func DefaultConfig() Config {
 		Service: service.DefaultConfig(),
 		HTTP:    service.DefaultHTTPConfig(),
 		Logs:    telemetry.DefaultLogConfig(),
+		Traces:  telemetry.DefaultTraceConfig(),
 	}
 }
 

@@ -16,11 +16,12 @@ import (
 type Config struct {
 	host.Config
 
-	Synth   SynthConfig         `doc:"Synthesis."`
-	NATS    natsbus.Config      `doc:"The NATS servers and who we are there."`
-	Service service.Config      `doc:"How the program starts and ends."`
-	HTTP    service.HTTPConfig  `doc:"Health checks."`
-	Logs    telemetry.LogConfig `doc:"What is logged, and how."`
+	Synth   SynthConfig           `doc:"Synthesis."`
+	NATS    natsbus.Config        `doc:"The NATS servers and who we are there."`
+	Service service.Config        `doc:"How the program starts and ends."`
+	HTTP    service.HTTPConfig    `doc:"Health checks."`
+	Logs    telemetry.LogConfig   `doc:"What is logged, and how."`
+	Traces  telemetry.TraceConfig `doc:"Where traces are sent; see docs/traces.md."`
 }
 
 // SynthConfig tunes synthesis.
@@ -45,6 +46,7 @@ func DefaultConfig() Config {
 		Service: service.DefaultConfig(),
 		HTTP:    service.DefaultHTTPConfig(),
 		Logs:    telemetry.DefaultLogConfig(),
+		Traces:  telemetry.DefaultTraceConfig(),
 	}
 }
 

@@ -44,6 +44,7 @@ type Run struct {
 	loop    *loop
 	task    Task
 	mark    *mark
+	trace   trail
 
 	mu       sync.Mutex
 	delivery bus.Delivery

@@ -14,6 +14,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -48,6 +49,8 @@ type Worker struct {
 	Node  job.Node
 	Build string
 	Log   zerolog.Logger
+	// Tracer makes spans of the work; nil makes none.
+	Tracer *telemetry.Tracer
 }
 
 // Source is where a loop gets its tasks.
@@ -213,6 +216,7 @@ func (l *loop) run(ctx context.Context, task Task, d bus.Delivery) {
 		return
 	}
 	r.loop, r.task = l, task
+	l.follow(r, d)
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
@@ -311,11 +315,13 @@ func (l *loop) keep(ctx context.Context, r *Run) {
 
 // settle records the outcome of a run and acknowledges its message.
 func (l *loop) settle(ctx context.Context, r *Run, err error) {
+	r.followed(err)
 	ack := func(ctx context.Context) error { return r.current().Ack(ctx) }
 	verdict := Verdict{}
 	if err != nil {
 		verdict = Judge(err)
 		l.Log.Warn().Err(err).Stringer("attempt", r.attempt).Str("kind", string(fault.KindOf(err))).
+			EmbedObject(telemetry.InTrace(r.task.TraceParent())).
 			Str("outcome", string(verdict.Outcome)).Msg("attempt ended without success")
 	}
 	var letter bus.Message
@@ -356,16 +362,11 @@ func (r *Run) letter(result *wire.Result) bus.Message {
 	return bus.Message{Subject: wire.ResultSubject(r.loop.Node), ID: result.ID(), Data: data, Header: r.header()}
 }
 
-func (r *Run) header() map[string]string {
-	if trace := r.task.TraceParent(); trace != "" {
-		return map[string]string{"traceparent": trace}
-	}
-	return nil
-}
-
 // Settle gives the result of a success to the outbox and waits until it is stored, but not longer than SettleMax.
 func (r *Run) Settle(ctx context.Context, result *wire.Result) {
-	r.wait(ctx, r.loop.Outbox.Put(r.letter(result), nil))
+	letter := r.letter(result)
+	r.tracedSend(letter.Subject, letter.ID, len(letter.Data))
+	r.wait(ctx, r.loop.Outbox.Put(letter, nil))
 }
 
 // CheckFence compares the fence of a running attempt: only a raised one is an error (kind Lost).
@@ -382,6 +383,7 @@ func (r *Run) CheckFence(ctx context.Context) error {
 // would end the job; the context's.
 func (r *Run) Publish(ctx context.Context, m bus.Message) error {
 	m.Header = r.header()
+	r.tracedSend(m.Subject, m.ID, len(m.Data))
 	pause := r.loop.Config.RetryMin
 	for {
 		limited, cancel := context.WithTimeout(ctx, tryMax)

@@ -24,7 +24,16 @@ func NewCarrier(log zerolog.Logger, every time.Duration) *Carrier {
 
 // Extract is ExtractTrace, with a broken header logged instead of returned.
 func (c *Carrier) Extract(header map[string]string, body string) TraceContext {
-	trace, err := ExtractTrace(header, body)
+	trace := c.Find(header, body)
+	if !trace.Valid() {
+		trace = NewTrace()
+	}
+	return trace
+}
+
+// Find is FindTrace, with a broken header logged instead of returned.
+func (c *Carrier) Find(header map[string]string, body string) TraceContext {
+	trace, err := FindTrace(header, body)
 	if err == nil {
 		return trace
 	}

@@ -22,6 +22,18 @@ const (
 	KeyPool          = "c2.pool"
 	KeyBytes         = "c2.bytes"
 	KeyFaultKind     = "c2.fault.kind"
+	KeyTenant        = "c2.tenant"
+	KeyDevice        = "c2.device.id" // the device's name on its node; KeyGPUID is the card's UUID
+	KeyWait          = "c2.wait.code"
+	KeyOutcome       = "c2.outcome"
+	KeyHandoff       = "c2.handoff"
+	KeyHandoffReason = "c2.handoff.reason"
+	KeyFieldShare    = "c2.synthesis.poseidon.share"
+	KeyBitShare      = "c2.synthesis.sha.share"
+	KeyState         = "c2.job.state"
+	KeySeconds       = "c2.seconds"
+	KeyTraceID       = "trace_id"
+	KeySpanID        = "span_id"
 )
 
 // Attempt adds an attempt's job, partition and fence to an event: log.Info().EmbedObject(telemetry.Attempt(a)).

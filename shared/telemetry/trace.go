@@ -112,6 +112,15 @@ func (c TraceContext) Inject(header map[string]string) {
 // first, else the copy that came in the body. When none is there or none is legal it begins a new trace; the error then
 // says what was illegal and is nil when nothing was. The context is always valid, so tracing never fails a message.
 func ExtractTrace(header map[string]string, body string) (TraceContext, error) {
+	c, err := FindTrace(header, body)
+	if !c.Valid() {
+		c = NewTrace()
+	}
+	return c, err
+}
+
+// FindTrace is ExtractTrace without a new trace: it gives the zero value when none is there or none is legal.
+func FindTrace(header map[string]string, body string) (TraceContext, error) {
 	var broken error
 	try := func(text string) (TraceContext, bool) {
 		if text == "" {
@@ -136,5 +145,5 @@ func ExtractTrace(header map[string]string, body string) (TraceContext, error) {
 	if c, ok := try(body); ok {
 		return c, broken
 	}
-	return NewTrace(), broken
+	return TraceContext{}, broken
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // Config is what both worker programs can be told.
@@ -32,6 +33,8 @@ type Config struct {
 	// Connect gives the bus; it is asked again while it fails for reasons that pass.
 	Connect func(context.Context) (bus.Bus, error) `toml:"-"`
 	Log     zerolog.Logger                         `toml:"-"`
+	// Tracer makes spans; nil makes none.
+	Tracer *telemetry.Tracer `toml:"-"`
 	// Flight counts the process's large buffers; Open makes one when it is nil.
 	Flight *flight.Recorder `toml:"-"`
 }

@@ -83,6 +83,7 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 		Outbox: attempt.NewOutbox(life, b, config.Worker, filepath.Join(config.Spill.Path, outboxFolder), config.Log),
 		Marks:  attempt.NewMarks(filepath.Join(config.Spill.Path, marksFolder+config.Role), config.Spill.Group, config.Log),
 		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log, Finishes: config.Role == wire.RoleGPU,
+		Tracer: config.Tracer,
 	}
 	records, err := Wait(ctx, h, "records of jobs", func(ctx context.Context) (bus.KV, error) {
 		return b.KV(ctx, wire.BucketJobs)

@@ -181,7 +181,8 @@ func TestOpenWaitsForTheBus(t *testing.T) {
 // sample is a program's configuration.
 type sample struct {
 	Config
-	Logs telemetry.LogConfig `doc:"Logs."`
+	Logs   telemetry.LogConfig   `doc:"Logs."`
+	Traces telemetry.TraceConfig `doc:"Traces."`
 }
 
 func (s *sample) Validate() error { return s.Config.Validate() }
@@ -207,11 +208,16 @@ func TestProgramReadsItsArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sample{Config: DefaultConfig(), Logs: telemetry.DefaultLogConfig()}
+			s := sample{
+				Config: DefaultConfig(), Logs: telemetry.DefaultLogConfig(), Traces: telemetry.DefaultTraceConfig(),
+			}
 			broken := false
 			p := Program{
 				Name: "sample", Title: "Sample", Config: &s, Logs: func() telemetry.LogConfig { return s.Logs },
-				Set:   func(log zerolog.Logger, build string) { s.Log, s.Build = log, build },
+				Traces: func() telemetry.TraceConfig { return s.Traces },
+				Set: func(log zerolog.Logger, tracer *telemetry.Tracer, build string) {
+					s.Log, s.Tracer, s.Build = log, tracer, build
+				},
 				Flags: func(flags *flag.FlagSet, _ func(string)) { flags.BoolVar(&broken, "break", false, "break") },
 				Run: func(ctx context.Context) error {
 					if service.ControlOf(ctx) == nil || s.Build == "" {

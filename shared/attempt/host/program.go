@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/proofrack/proofrack/shared/config"
@@ -32,9 +33,11 @@ type Program struct {
 	Name, Title string
 	// Config points to the configuration, which holds the defaults.
 	Config any
-	// Logs gives what was loaded about logs; Set is told logger and build, once all is loaded.
-	Logs func() telemetry.LogConfig
-	Set  func(log zerolog.Logger, build string)
+	// Logs and Traces give what was loaded about them; Set is told logger, tracer (nil for none) and build, once all is
+	// loaded.
+	Logs   func() telemetry.LogConfig
+	Traces func() telemetry.TraceConfig
+	Set    func(log zerolog.Logger, tracer *telemetry.Tracer, build string)
 	// Flags adds flags of its own; they give assignments as --set does.
 	Flags func(flags *flag.FlagSet, assign func(assignment string))
 	Run   func(context.Context) error
@@ -121,7 +124,14 @@ func (p *Program) verb(args []string, out io.Writer) (func(*config.Table) error,
 
 func (p *Program) run(errs io.Writer) int {
 	log := telemetry.NewLogger(p.Logs(), errs, time.Now)
-	p.Set(log, Build())
+	tracer, err := telemetry.OpenTracer(context.Background(), p.Traces(),
+		telemetry.Program{Name: "proofrack-" + p.Name, Build: Build(), Instance: uuid.NewString()}, log)
+	if err != nil {
+		log.Error().Err(err).Msg(p.Name + " cannot send traces")
+		return ExitUsage
+	}
+	defer tracer.Close() // when all results are out
+	p.Set(log, tracer, Build())
 	ctx, stop := service.Notify(context.Background(), log)
 	defer stop()
 	procs, err := inventory.NewHost().LowerProcs()

@@ -19,8 +19,11 @@ func main() {
 	config := workergpu.DefaultConfig()
 	program := host.Program{
 		Name: "worker-gpu", Title: "GPU worker", Config: &config,
-		Logs: func() telemetry.LogConfig { return config.Logs },
-		Set:  func(log zerolog.Logger, build string) { config.Log, config.Build = log, build },
+		Logs:   func() telemetry.LogConfig { return config.Logs },
+		Traces: func() telemetry.TraceConfig { return config.Traces },
+		Set: func(log zerolog.Logger, tracer *telemetry.Tracer, build string) {
+			config.Log, config.Tracer, config.Build = log, tracer, build
+		},
 		Flags: func(flags *flag.FlagSet, assign func(string)) {
 			const usage = "devices to drive, separated by commas: cpu, or names or UUIDs of GPUs"
 			flags.Func("device", usage, func(names string) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/prover"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 )
@@ -83,6 +84,7 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	h := t.device.host
 	h.Points.Hit(ctx, PointAfterFetch)
 	r.SetHandoff(t.Handoff, t.HandoffReason)
+	t.follow(r)
 	held, err := t.take(ctx, r)
 	if err != nil {
 		return err
@@ -107,15 +109,29 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	if err != nil {
 		return err
 	}
-	result.Peaks = peaks
+	result.Peaks = t.peaks(peaks)
 	h.Points.Hit(ctx, PointAfterProof)
 	if err := r.CheckFence(ctx); err != nil {
 		return err
 	}
 	r.Settle(ctx, result)
+	r.Trace().Enter(telemetry.SpanGiveBack)
 	h.Points.Hit(ctx, PointAfterResult)
 	h.Points.Hit(ctx, PointBeforeFree)
 	return nil
+}
+
+// peaks are those that synthesis measured, and that of the segment, which is synthesis's too.
+func (t *task) peaks(segment ledger.Amounts) wire.Peaks {
+	all := wire.Peaks{}
+	maps.Copy(all, t.Peaks)
+	for pool, bytes := range segment {
+		if all[job.Synthesizing] == nil {
+			all[job.Synthesizing] = ledger.Amounts{}
+		}
+		all[job.Synthesizing][pool] = bytes
+	}
+	return all
 }
 
 // segmentPeak is what a sealed segment has of its pool, by the file system's count; nothing when that cannot be told.
@@ -240,10 +256,12 @@ func (t *task) try(
 	d := t.device
 	defer d.use(t.Circuit)()
 	var s *seat
+	r.Trace().Enter(telemetry.SpanPrepare)
 	err = r.Idle(func() (err error) {
 		if s, err = t.sit(ctx, segment); err != nil {
 			return err
 		}
+		r.Trace().Enter(telemetry.SpanWaitTurn)
 		if err = d.lane.enter(ctx, alone); err != nil {
 			s.proof.Drop()
 		}
@@ -270,6 +288,7 @@ func (t *task) try(
 	}
 	defer d.deactivate()
 	began := time.Now()
+	r.Trace().Enter(telemetry.SpanProve)
 	d.jobs.Add(1)
 	err = s.proof.Start(ctx)
 	company = d.company()
@@ -284,6 +303,8 @@ func (t *task) try(
 	proved, err := s.proof.Finish(ctx, asked)
 	company = company || d.company()
 	if err == nil {
+		traceProof(r.Trace(), began, released, proved.Seconds)
+		r.Trace().Enter(telemetry.SpanVerify)
 		err = verify(s.circuit.key, segment, proved.Proof)
 	}
 	if err != nil {

@@ -15,9 +15,12 @@ func main() {
 	config := workersynth.DefaultConfig()
 	program := host.Program{
 		Name: "worker-synth", Title: "Synthesis worker", Config: &config,
-		Logs: func() telemetry.LogConfig { return config.Logs },
-		Set:  func(log zerolog.Logger, build string) { config.Log, config.Build = log, build },
-		Run:  func(ctx context.Context) error { return workersynth.Run(ctx, config) },
+		Logs:   func() telemetry.LogConfig { return config.Logs },
+		Traces: func() telemetry.TraceConfig { return config.Traces },
+		Set: func(log zerolog.Logger, tracer *telemetry.Tracer, build string) {
+			config.Log, config.Tracer, config.Build = log, tracer, build
+		},
+		Run: func(ctx context.Context) error { return workersynth.Run(ctx, config) },
 	}
 	os.Exit(program.Main(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/compact"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -149,10 +150,13 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 		return fault.As(fault.Internal, err)
 	}
 	defer m.dropSlice()
+	r.Trace().About(telemetry.String(telemetry.KeyCircuit, t.Circuit))
+	r.Trace().Enter(telemetry.SpanFetch)
 	witness, err := m.witness(ctx)
 	if err != nil {
 		return err
 	}
+	r.Trace().Enter(telemetry.SpanBook)
 	err = m.admit(ctx)
 	switch {
 	case errors.Is(err, agent.ErrHandedOver): // this message came again after the hand-over
@@ -200,11 +204,13 @@ func (m *making) kinds() []handoff.Kind {
 // make creates the segment, synthesizes into it, seals it and hands it over.
 func (m *making) make(ctx context.Context, w circuit.Witness) error {
 	began := time.Now()
+	m.run.Trace().Enter(telemetry.SpanSegment)
 	if err := m.create(ctx); err != nil {
 		return err
 	}
 	m.seconds["segment"] = time.Since(began).Seconds()
 	m.run.SetHandoff(string(m.kind), m.why)
+	m.run.Trace().About(handoffFacts(string(m.kind), m.why)...)
 	if err := m.held.SetStage(ctx, job.Synthesizing); err != nil {
 		return err
 	}
@@ -213,6 +219,7 @@ func (m *making) make(ctx context.Context, w circuit.Witness) error {
 		return err
 	}
 	began = time.Now()
+	m.run.Trace().Enter(telemetry.SpanSynthesize, m.shares()...)
 	if err := m.synthesize(ctx, w); err != nil {
 		return err
 	}
@@ -221,10 +228,12 @@ func (m *making) make(ctx context.Context, w circuit.Witness) error {
 		return err
 	}
 	m.points.Hit(ctx, PointBeforeSeal)
+	m.run.Trace().Enter(telemetry.SpanSeal)
 	if err := m.draft.Seal(ctx); err != nil {
 		return err
 	}
 	m.points.Hit(ctx, PointAfterSeal)
+	m.run.Trace().Enter(telemetry.SpanHandOver)
 	if err := m.held.HandOver(ctx); err != nil {
 		return err
 	}
