@@ -18,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // historyMinutesEnv is how many minutes of faults there are, historySeedEnv what they are drawn from.
@@ -195,7 +196,9 @@ func historyRack(t *testing.T) (r *rack, servers, others []historyFault) {
 	others = append(others, faultsOf("redis", redis, func() *process { return r.redis.process }, beginRedis)...)
 	r.connect()
 	for i := range 2 {
-		begin := func() *process { return r.startCoordinator("streams.replicas=3") }
+		begin := func() *process {
+			return r.startCoordinator("streams.replicas=3", "keep.orphan_age="+historyOrphanAge.String())
+		}
 		p := begin()
 		others = append(others, faultsOf(fmt.Sprintf("coordinator %d", i+1), nil, func() *process { return p },
 			func() { p = begin() })...)
@@ -221,6 +224,9 @@ type history struct {
 	keys   []string
 	failed int
 }
+
+// historyOrphanAge is how old slices must be to count as nobody's: many times what an intake takes.
+const historyOrphanAge = 90 * time.Second
 
 // historyOpen bounds the jobs that have not ended; submitting waits for them.
 const historyOpen = 20
@@ -315,5 +321,14 @@ func (h *history) check() {
 			r.t.Errorf("key %q gave job %s and gives %+v, %v", h.keys[i], j.id, s, err)
 		}
 	}
+	// What intakes left that were broken off goes when it is of age.
+	left := ""
+	untilWithin(r.t, historyOrphanAge+2*patience, "slices without a job are swept", func() bool {
+		if now := r.objects(wire.ObjectsSlices, nil); now != left {
+			left = now
+			r.t.Logf("%s: left in %s:%s", time.Now().UTC().Format("15:04:05.000"), wire.ObjectsSlices, left)
+		}
+		return left == ""
+	})
 	r.checkQuiet()
 }
