@@ -38,6 +38,16 @@ func (p *Path) About(facts ...Fact) {
 	p.facts = append(slices.Clip(p.facts), facts...)
 }
 
+// Facts are those that About has added, for a span that encloses the path; none of nil.
+func (p *Path) Facts() []Fact {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.facts)
+}
+
 // Note adds facts to the span that goes on.
 func (p *Path) Note(facts ...Fact) {
 	if p == nil {
@@ -48,7 +58,7 @@ func (p *Path) Note(facts ...Fact) {
 	p.now.Facts = append(p.now.Facts, facts...)
 }
 
-// Enter ends the span that goes on and begins the next.
+// Enter ends the span that goes on and begins the next, or one from where the last ended.
 func (p *Path) Enter(name string, facts ...Fact) { p.enter(name, Internal, facts) }
 
 // Send is Enter for a message that is sent to a subject of a template.
@@ -62,10 +72,10 @@ func (p *Path) enter(name string, kind Kind, facts []Fact) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	p.end(now, nil)
-	p.now = Span{Name: name, Kind: kind, Start: now, ID: TraceContext{}.Child().SpanID, Facts: facts}
-	p.since = now
+	if p.now.Name != "" {
+		p.end(time.Now(), nil)
+	}
+	p.now = Span{Name: name, Kind: kind, Start: p.since, ID: TraceContext{}.Child().SpanID, Facts: facts}
 }
 
 // Wait is a span for the time from the path's beginning, or the end of its last span, to now: what was waited for is
