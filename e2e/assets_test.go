@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +24,7 @@ import (
 
 // twoCircuits starts a rack of one node that knows two circuits and has memory for what one of them keeps loaded: 777
 // MiB for sums, and parameters that are kept decoded.
-func twoCircuits(t *testing.T) (*rack, *node) {
+func twoCircuits(t *testing.T, hooks ...string) (*rack, *node) {
 	t.Helper()
 	r := newRack(t)
 	r.params = t.TempDir()
@@ -40,7 +39,11 @@ func twoCircuits(t *testing.T) (*rack, *node) {
 	n := r.addNode("n1")
 	bound := fmt.Sprintf("memory.ram_max=%d", oneCircuit)
 	n.startSynth(bound)
-	n.startGPU(bound, "prove.decoded=true")
+	settings := []string{bound, "prove.decoded=true"}
+	if len(hooks) > 0 {
+		settings = append(settings, r.hooked(hooks...)...)
+	}
+	n.startGPU(settings...)
 	r.ready()
 	until(t, "both circuits are ready", func() bool {
 		v := r.view()
@@ -70,11 +73,13 @@ func (r *rack) submitTo(c circuit.Circuit, seed uint64) *submitted {
 // is in use is not evicted, and work on one circuit is grouped.
 func TestCircuitsThatDoNotFitTogetherTakeTurns(t *testing.T) {
 	t.Parallel()
-	r, n := twoCircuits(t)
+	r, n := twoCircuits(t, "pause@gpu.mid-proof")
 	const jobs = 12
-	for i := range uint64(jobs) {
+	for i := range uint64(jobs) { // the first one is held until all are there
 		r.submitTo([]circuit.Circuit{toy.Circuit(), toy.Other()}[i%2], i)
 	}
+	r.reached("gpu.mid-proof#1")
+	r.letGo("gpu.mid-proof#1")
 	looks := 0
 	until(t, "all jobs end", func() bool {
 		if b := r.book(n.name); b != nil {
@@ -126,8 +131,8 @@ func (r *rack) holds() map[string]int {
 	return users
 }
 
-// Operators load a circuit before its first job, see that, and give it back. What has no room is refused with the
-// number, and what is not there is not found.
+// Operators load a circuit before its first job, see that, and give it back. An idle one makes room, and what is not
+// there is not found.
 func TestOperatorsPreloadAndEvict(t *testing.T) {
 	t.Parallel()
 	r, n := twoCircuits(t)
@@ -148,32 +153,40 @@ func TestOperatorsPreloadAndEvict(t *testing.T) {
 		_, engine := held["engine:cpu.toy"]
 		return ok && engine && users == 0
 	})
-	if err := order(wire.AssetsPreload, "toy-other"); fault.KindOf(err) != fault.Exhausted {
-		t.Errorf("preload of what does not fit beside it: %v", err)
-	}
 	r.submitTo(toy.Circuit(), 1)
 	r.waitDone()
 	if loads := strings.Count(n.gpu.log.String(), "parameters are decoded in memory"); loads != 1 {
 		t.Errorf("loaded %d times", loads)
 	}
+	until(t, "the other circuit is loaded in its place", func() bool {
+		err := order(wire.AssetsPreload, "toy-other")
+		if err != nil && fault.KindOf(err) != fault.Exhausted { // in use, or on its way out, for another moment
+			t.Fatal(err)
+		}
+		held := r.holds()
+		_, loaded := held["srs:toy-other"]
+		_, there := held["srs:toy"]
+		return loaded && !there
+	})
+	r.submitTo(toy.Other(), 2)
+	r.waitDone()
+	if loads := strings.Count(n.gpu.log.String(), "parameters are decoded in memory"); loads != 2 {
+		t.Errorf("loaded %d times", loads)
+	}
 	until(t, "it is evicted", func() bool {
-		err := order(wire.AssetsEvict, "toy")
+		err := order(wire.AssetsEvict, "toy-other")
 		kind := fault.KindOf(err)
 		if err != nil && kind != fault.Conflict && kind != fault.NotFound { // in use for another moment
 			t.Fatal(err)
 		}
-		_, there := r.holds()["srs:toy"]
+		_, there := r.holds()["srs:toy-other"]
 		return !there
 	})
-	r.check(order(wire.AssetsPreload, "toy-other"))
-	until(t, "the other circuit is loaded", func() bool { _, ok := r.holds()["srs:toy-other"]; return ok })
-	r.submitTo(toy.Other(), 2)
-	r.waitDone()
 	r.checkQuiet()
 }
 
-// copyRate makes a copy of the toy's parameters take some seconds.
-const copyRate = 128 * bytesize.KiB
+// copyRate is the slowest there is: a copy of the toy's parameters takes ten seconds.
+const copyRate = 64 * bytesize.KiB
 
 // A node without parameters gets them from one that has them. The giver is killed in the middle of the copy: what has
 // come is gone on with when it is back, the digest is checked, and the node proves.
@@ -183,8 +196,8 @@ func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
 	r.startCoordinator()
 	giver := r.addNode("n1")
 	giver.startSynth()
-	give := []string{"assets.listen=" + freePort(t), fmt.Sprintf("assets.rate_max=%d", copyRate)}
-	giver.startGPU(give...)
+	give := "assets.listen=" + freePort(t)
+	giver.startGPU(give, fmt.Sprintf("assets.rate_max=%d", copyRate))
 	r.ready()
 	empty := t.TempDir()
 	taker := r.addNode("n2")
@@ -214,13 +227,13 @@ func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
 		return info.Size()
 	}
 	whole := paramsBytes(t, r.params)
-	until(t, "the copy has begun", func() bool { return part() > whole/4 })
+	until(t, "the copy has begun", func() bool { return part() > 0 })
 	giver.gpu.kill()
 	had := part()
 	if had >= whole {
 		t.Fatalf("%d bytes were copied before the giver was killed", had)
 	}
-	giver.startGPU(give...)
+	giver.startGPU(give) // and now it is in a hurry
 	ordered := time.Now()
 	until(t, "n2 has the parameters", func() bool {
 		if time.Since(ordered) > 2*time.Second { // until the giver is back
@@ -238,7 +251,7 @@ func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
 	if err := order(); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a copy of what is there: %v", err)
 	}
-	giver.gpu.signal(syscall.SIGTERM) // n2 is left
+	giver.gpu.stops() // n2 is left
 	r.submit(1)
 	r.waitDone()
 	if p := r.record(r.jobs[0]).Partitions[0]; p.Node != "n2" {

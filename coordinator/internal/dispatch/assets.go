@@ -108,8 +108,9 @@ func ofCircuit(asset, circuit string) bool {
 	return name == circuit
 }
 
-// preload books a circuit's assets in the ledger, as an attempt would that ends at once: they stay there, idle. Then
-// the node is told to load them. What it could not load it does not declare, so the ledger drops it again.
+// preload books a circuit's assets in the ledger, as an attempt would that ends at once: they stay there, idle. Idle
+// assets of other circuits are evicted for them. Then the node is told to load them. What it could not load it does not
+// declare, so the ledger drops it again.
 func (l *Leader) preload(ctx context.Context, n *rack.Node, circuit string) error {
 	var assets []ledger.Asset
 	view := n.View(l.parts.Store.Mark(n.Node))
@@ -140,18 +141,18 @@ func (l *Leader) preload(ctx context.Context, n *rack.Node, circuit string) erro
 	if err != nil {
 		return err
 	}
-	callCtx, cancel := l.call(ctx)
-	defer cancel()
 	want := &ledger.Reservation{
 		Attempt: job.Attempt{Job: id, Fence: 1}, Node: n.Node, Amounts: ledger.Amounts{}, Assets: assets,
 	}
-	if err := l.parts.Ledger.Reserve(callCtx, call, want); err != nil {
+	if err := l.bookWithRoom(ctx, call, want); err != nil {
 		return fmt.Errorf("book circuit %s on node %s: %w", circuit, n.Node, err)
 	}
 	// The order goes first: what is booked and idle is dropped again by a declaration without it.
 	l.sendControl(&wire.Control{
 		Node: n.Node, Kind: wire.ControlPreload, Circuit: circuit, Reason: "asked for by an operator",
 	})
+	callCtx, cancel := l.call(ctx)
+	defer cancel()
 	if _, err := l.parts.Ledger.Release(callCtx, call, n.Node, want.Attempt); err != nil {
 		return fmt.Errorf("book circuit %s on node %s: %w", circuit, n.Node, err) // its lease ends
 	}
