@@ -28,7 +28,8 @@ type Config struct {
 	// CallTimeout bounds one call to the bucket or the object store, without the time for an object's bytes.
 	CallTimeout time.Duration
 	// RollbackAfter is after which time a record that is older than the one that is known is believed: that NATS was
-	// restored from a backup. It must be longer than what was written takes to come back.
+	// restored from a backup, and after which time one that is not there is believed to be gone. It must be longer than
+	// what was written takes to come back.
 	RollbackAfter time.Duration
 }
 

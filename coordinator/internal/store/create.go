@@ -194,9 +194,13 @@ func (s *Store) takeKey(ctx context.Context, key string, r *job.Record) (revisio
 	return revision, nil, nil
 }
 
-// awaitRecord waits for the record that a key entry names, for as long as its writer may take.
+// awaitRecord waits for the record that a key entry names, for as long as its writer may take; for one that was written
+// for as long as a server may be behind that led a moment ago.
 func (s *Store) awaitRecord(ctx context.Context, entry entryBody) (Job, bool, error) {
-	since := time.Now()
+	since, grace := time.Now(), s.cfg.KeyGrace
+	if entry.Confirmed {
+		grace = s.cfg.RollbackAfter
+	}
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -207,7 +211,7 @@ func (s *Store) awaitRecord(ctx context.Context, entry entryBody) (Job, bool, er
 		if fault.KindOf(err) != fault.NotFound {
 			return Job{}, false, err
 		}
-		if entry.Confirmed || time.Since(since) >= s.cfg.KeyGrace {
+		if time.Since(since) >= grace {
 			return Job{}, false, nil
 		}
 		select {

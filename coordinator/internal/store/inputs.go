@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -71,13 +72,23 @@ func (s *Store) DropInput(ctx context.Context, id job.ID, partitions int) error 
 	return nil
 }
 
-// HasSlice tells whether a partition's slice is still there.
+// HasSlice tells whether a partition's slice is still there. That it is not is told after a second look, Config's
+// RollbackAfter later: a server that led a moment ago may be behind.
 func (s *Store) HasSlice(ctx context.Context, r *job.Record, partition int) (bool, error) {
-	_, err := s.readObject(ctx, wire.ObjectsSlices, r.Partitions[partition].Slice, sliceBytesMax)
-	if fault.KindOf(err) == fault.NotFound {
-		return false, nil
+	for look := 0; ; look++ {
+		_, err := s.readObject(ctx, wire.ObjectsSlices, r.Partitions[partition].Slice, sliceBytesMax)
+		switch {
+		case fault.KindOf(err) != fault.NotFound:
+			return err == nil, err
+		case look > 0:
+			return false, nil
+		}
+		select {
+		case <-time.After(s.cfg.RollbackAfter):
+		case <-ctx.Done():
+			return false, fault.As(fault.Transient, fmt.Errorf("look for slice %d of job %s: %w", partition, r.ID, ctx.Err()))
+		}
 	}
-	return err == nil, err
 }
 
 // PutProof stores the proof of a finished job for its tenant.
