@@ -1,11 +1,13 @@
 package e2e_test
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -22,6 +24,26 @@ func (r *rack) submitUntil(deadline time.Time, seed uint64) *submitted {
 	return r.accepted(s.Job, seed)
 }
 
+// reachedWith submits a job of one partition that stays at a hook point. Where the machine does not get there before the
+// deadline the job fails, and the next one gets more time.
+func (r *rack) reachedWith(within time.Duration, point string) (deadline time.Time, j *submitted) {
+	r.t.Helper()
+	for ; ; within *= 2 {
+		deadline = time.Now().Add(within)
+		j = r.submitUntil(deadline, 1)
+		reached := false
+		until(r.t, point+" is reached, or the job has failed", func() bool {
+			ended := r.record(j).State.Ended()
+			_, reached = hook.ReachedBy(r.hooks, point)
+			return reached || ended
+		})
+		if reached {
+			return deadline, j
+		}
+		r.t.Logf("the machine does not get to %s within %s", point, within)
+	}
+}
+
 // B47: the deadline is shorter than the job. The proof that comes after it is accepted.
 func TestB47ProofAfterTheDeadlineIsAccepted(t *testing.T) {
 	t.Parallel()
@@ -29,20 +51,22 @@ func TestB47ProofAfterTheDeadlineIsAccepted(t *testing.T) {
 	r.startCoordinator()
 	n := r.addNode("n1")
 	n.startSynth()
-	n.startGPU(r.hooked("pause@gpu.mid-proof")...)
+	n.startGPU(r.hooked("pause@gpu.mid-proof", "pause@gpu.mid-proof#2", "pause@gpu.mid-proof#3", "pause@gpu.mid-proof#4")...)
 	r.ready()
-	deadline := time.Now().Add(2 * lease)
-	j := r.submitUntil(deadline, 1)
-	r.reached("gpu.mid-proof#1")
-	if late := time.Since(deadline); late > 0 {
-		t.Fatalf("the proof was begun %s after the deadline: the machine is too slow for this test", late)
+	point, within := "gpu.mid-proof#1", 2*lease
+	deadline, j := r.reachedWith(within, point)
+	for k := 2; k <= 4 && !time.Now().Before(deadline); k++ { // the machine is slow: another job, with more time
+		r.letGo(point)
+		r.waitEnd(j)
+		point, within = fmt.Sprintf("gpu.mid-proof#%d", k), 2*within
+		deadline, j = r.reachedWith(within, point)
 	}
 	time.Sleep(time.Until(deadline.Add(lateBy)))
 	if record := r.record(j); record.State != job.Active {
 		t.Fatalf("in mid-proof %s after the deadline the job is %s: %+v", lateBy, record.State, record.Fault)
 	}
-	r.letGo("gpu.mid-proof#1")
-	r.waitDone()
+	r.letGo(point)
+	r.waitDone(j)
 	record := r.record(j)
 	if !record.EndedAt.After(deadline) || len(record.Partitions[0].Attempts) != 1 || record.LateCount != 0 {
 		t.Errorf("ended at %s with a deadline of %s, %d results too late: %+v", record.EndedAt, deadline, record.LateCount,
@@ -87,7 +111,7 @@ func TestB47ProofOfAnAttemptThatWasGivenUpIsRecorded(t *testing.T) {
 }
 
 // heldBack is a rack with a job whose proof was made while NATS was away, by a worker that is frozen since.
-func heldBack(t *testing.T, deadline time.Duration) (*rack, *submitted) {
+func heldBack(t *testing.T, within time.Duration) (*rack, *submitted) {
 	t.Helper()
 	r := newRack(t)
 	r.startCoordinator()
@@ -95,8 +119,7 @@ func heldBack(t *testing.T, deadline time.Duration) (*rack, *submitted) {
 	n.startSynth()
 	n.startGPU(r.hooked("pause@gpu.after-proof", "pause@gpu.after-result")...)
 	r.ready()
-	j := r.submitUntil(time.Now().Add(deadline), 1)
-	r.reached("gpu.after-proof#1")
+	_, j := r.reachedWith(within, "gpu.after-proof#1")
 	r.nats.kill()
 	r.letGo("gpu.after-proof#1")
 	r.reached("gpu.after-result#1") // the result is kept, there is nobody to send it to

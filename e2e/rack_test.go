@@ -25,15 +25,15 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// timeScale divides the start values of design section 4. A heartbeat that is a second late on a crowded machine must
+// timeScale divides the start values of design section 4. Heartbeats that are seconds late on a crowded machine must
 // not cost an attempt.
-const timeScale = 5
+const timeScale = 3
 
 // Timers of all tests, and how long a test waits for what should take about a lease. Sweeps are more frequent, since
 // every test waits for one.
 const (
 	lease       = 15 * time.Second / timeScale
-	leaderLease = 2 * time.Second
+	leaderLease = 4 * time.Second
 	patience    = time.Minute
 )
 
@@ -53,9 +53,10 @@ func coordinating() []string {
 	}
 }
 
+// working has bounds of a stall that are longer than any test holds work at a hook.
 func working() []string {
 	return []string{
-		"worker.heartbeat=500ms", "worker.ack_wait=6s", "worker.keep_every=1s", "worker.stall_max=24s",
+		"worker.heartbeat=500ms", "worker.ack_wait=6s", "worker.keep_every=1s", "worker.stall_max=5m",
 		"worker.retry_max=500ms", "worker.settle_max=500ms", "worker.fence_max=300ms",
 		"spill.sweep_every=1s", "spill.pool_idle=2s", "spill.seal_wait=1s",
 	}
@@ -202,7 +203,7 @@ func (n *node) startGPU(settings ...string) *process {
 		[]string{
 			"prove.devices=cpu", "prove.circuits=" + n.rack.circuits, "prove.params=" + n.rack.params,
 			"prove.cache=" + filepath.Join(n.spill, "cache"), "prove.workers=1", "prove.poll=200ms",
-			"engine.pause_min=50ms", "engine.stall_max=20s", "engine.start_max=30s",
+			"engine.pause_min=50ms", "engine.stall_max=5m", "engine.start_max=1m",
 		}, settings)...)...)
 	return n.gpu
 }

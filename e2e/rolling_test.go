@@ -99,23 +99,44 @@ func (r *rack) untilWire(n *node, role string, version int) {
 	})
 }
 
-// restart asks a process to end while a job of thirteen partitions is at work, starts the new one, and sees to it that
-// the mixture proves.
+// atWork submits a job of thirteen partitions and comes back when it is at work. It does not end before let is called:
+// the process given is frozen till then, with a partition before it.
+func (r *rolling) atWork(frozen *process, before job.Stage) (let func()) {
+	r.t.Helper()
+	for {
+		seeds := make([]uint64, 13)
+		for i := range seeds {
+			r.seed++
+			seeds[i] = r.seed
+		}
+		j := r.submit(seeds...)
+		until(r.t, "the job is at work", func() bool {
+			record := r.record(j)
+			return record.State.Ended() ||
+				slices.ContainsFunc(record.Partitions, func(p job.Partition) bool { return p.Stage.Running() })
+		})
+		frozen.signal(syscall.SIGSTOP)
+		let := func() { frozen.signal(syscall.SIGCONT) }
+		if slices.ContainsFunc(r.record(j).Partitions, func(p job.Partition) bool {
+			return p.Stage == job.Waiting || p.Stage == job.Reserved || p.Stage == before
+		}) {
+			return let
+		}
+		let() // it was too late: all had gone by
+		r.waitDone(j)
+	}
+}
+
+// restart asks a process to end while a job is at work, starts the new one, and sees to it that the mixture proves.
 func (r *rolling) restart(old *process, anew func()) {
 	r.t.Helper()
-	seeds := make([]uint64, 13)
-	for i := range seeds {
-		r.seed++
-		seeds[i] = r.seed
+	frozen, before := r.node.gpu, job.Sealed
+	if old == frozen {
+		frozen, before = r.node.synth, job.Reserved
 	}
-	j := r.submit(seeds...)
-	until(r.t, "the job is at work", func() bool {
-		return slices.ContainsFunc(r.record(j).Partitions, func(p job.Partition) bool { return p.Stage.Running() })
-	})
+	let := r.atWork(frozen, before)
 	old.signal(syscall.SIGTERM)
-	if r.record(j).State.Ended() {
-		r.t.Fatalf("job %s ended before %s was restarted", j.id, old.name)
-	}
+	let()
 	select {
 	case <-old.done:
 	case <-r.t.Context().Done():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/job"
@@ -21,7 +20,7 @@ func TestB64AnyStartOrderEndsInAWorkingRack(t *testing.T) {
 			r := newRack(t)
 			n := r.addNode("n1")
 			accepted := make(chan job.ID, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 			defer cancel()
 			go func() {
 				submitted, err := r.client.Submit(ctx, early())
@@ -59,6 +58,6 @@ func TestB64AnyStartOrderEndsInAWorkingRack(t *testing.T) {
 // early is a job that is submitted before there is a rack.
 func early() client.Request {
 	r := request("early", 1, 1, 2)
-	r.WaitForNode, r.SetupWait = true, time.Minute
+	r.WaitForNode, r.SetupWait = true, 3*patience
 	return r
 }

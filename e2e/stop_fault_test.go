@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 
 // stopWithin is how long a process may take to end that has nothing to finish. It is far below the drain time, which
 // would end a process that hangs.
-const stopWithin = 20 * time.Second
+const stopWithin = patience
 
 // stops asks a process to stop and waits until it has ended well.
 func (p *process) stops() {
@@ -48,6 +49,7 @@ func TestB79EverybodyStopsWhileRedisIsFrozen(t *testing.T) {
 	n := r.nodes[0]
 	r.redis.signal(syscall.SIGSTOP)
 	late := r.startCoordinator()
+	until(t, "the late one is at work", func() bool { return strings.Contains(late.log.String(), "connected to NATS") })
 	n.gpu.signal(syscall.SIGTERM)
 	time.Sleep(lease) // the leader's calls to the ledger are over their time, the worker's lease is not
 	select {
