@@ -17,6 +17,7 @@ func (s *server) record() error {
 	if err != nil {
 		return err
 	}
+	s.sums = &sums{flight: s.flight}
 	s.flight.Plant(func(class ledger.Class) bool { return s.points.Leak("flight." + string(class)) })
 	return nil
 }

@@ -3,10 +3,12 @@
 package engine_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/flight"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 )
@@ -81,6 +83,56 @@ func TestEngineReportsItsBuffers(t *testing.T) {
 	}
 	if len(left) < 2 || left[ledger.ClassEvals] != 0 || left[ledger.ClassAssignment] != 0 {
 		t.Errorf("the time line ends with %v", left)
+	}
+}
+
+// What the device works with is counted while a proof is in it, as that of its attempt, and once however many proofs
+// are: they take turns.
+func TestEngineReportsWhatTheDeviceWorksWith(t *testing.T) {
+	t.Parallel()
+	hooks := t.TempDir()
+	c := config(params(t), nil)
+	c.Setup.HookFolder, c.Setup.Hooks = hooks, []string{"pause@gpu.mid-proof#1"}
+	e := spawn(t, c)
+	loaded, err := e.Load(t.Context(), "toy", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var works [2]engine.Work
+	ended := make(chan error, len(works))
+	for i := range works {
+		var file *os.File
+		file, works[i] = sealed(t, uint64(i+1))
+		go func() {
+			_, err := prove(t.Context(), e, file, works[i])
+			ended <- err
+		}()
+		if i == 0 {
+			flown(t, e, "the first is in the device", func(*flight.Report) bool {
+				_, ok := hook.ReachedBy(hooks, "gpu.mid-proof#1")
+				return ok
+			})
+		}
+	}
+	r := flown(t, e, "both are prepared", func(r *flight.Report) bool {
+		return at(r, ledger.ClassAssignment, flight.Mapped) == 2
+	})
+	s := r.Class(ledger.ClassScratch)
+	if len(s.Oldest) != 1 || s.Oldest[0].Bytes != loaded.Working || s.Oldest[0].Label != works[0].Attempt.String() ||
+		loaded.Working == 0 {
+		t.Errorf("in the middle of a proof: %+v, want %s of attempt %s", s, loaded.Working, works[0].Attempt)
+	}
+	if err := hook.LetGo(hooks, "gpu.mid-proof#1"); err != nil {
+		t.Fatal(err)
+	}
+	for range works {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = flown(t, e, "only assets are left", (*flight.Report).Idle)
+	if s := r.Class(ledger.ClassScratch); s.GonePieces < 2 || s.HighPieces != 1 || r.Defects != 0 {
+		t.Errorf("after two proofs: %+v", s)
 	}
 }
 

@@ -66,6 +66,7 @@ type server struct {
 
 	flight  *flight.Recorder
 	vectors atomic.Uint64 // that were tracked, ever
+	sums    *sums
 
 	deviceMu sync.RWMutex // held for writing while the device is closed and opened again
 	mu       sync.Mutex

@@ -95,7 +95,9 @@ func (s *server) start(id uint64) (err error) {
 		p.idle = time.Since(s.released)
 	}
 	s.mu.Unlock()
+	worked := s.working(p)
 	pending, err := device.Start(p.ctx, p.source, p.params)
+	worked()
 	s.mu.Lock()
 	p.pending, s.released = pending, time.Now()
 	s.mu.Unlock()
@@ -115,7 +117,9 @@ func (s *server) finish(id uint64) (*Proved, error) {
 	}
 	defer s.done(id, p, true)
 	s.step("finish")
+	worked := s.working(p)
 	made, err := p.pending.Finish(p.ctx)
+	worked()
 	s.step("finished")
 	if err != nil {
 		return nil, fmt.Errorf("prove attempt %s: %w", p.attempt, err)
