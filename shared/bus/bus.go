@@ -3,7 +3,7 @@ package bus
 import "context"
 
 // Bus is a connection. Methods may be called from several goroutines. A context without deadline gets the adapter's
-// call timeout, but for those that say they wait.
+// call timeout, setting up, listing and sweeping several times that, but for those that say they wait.
 type Bus interface {
 	// Setup makes the streams and buckets of a topology, or changes them to it, and may be called by everybody at every
 	// start. Its errors name the stream, what it wants and what the server allows. Consumers that are there stay.

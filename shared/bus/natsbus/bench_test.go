@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,4 +87,25 @@ func BenchmarkObject(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkObjectsList is a listing of many small objects, as each sweep makes it.
+func BenchmarkObjectsList(b *testing.B) {
+	const count = 2000
+	server := embedded(b, func(c *natsbus.EmbeddedConfig) { c.Sync, c.Listen = false, "127.0.0.1:0" })
+	cfg := natsbus.DefaultConfig()
+	cfg.URLs = []string{server.URL()}
+	conn := must[*natsbus.Bus](b)(natsbus.Dial(b.Context(), cfg, natsbus.Options{}))
+	defer conn.Close()
+	noError(b, conn.Setup(b.Context(), topology))
+	o := must[bus.Objects](b)(conn.Objects(b.Context(), "o"))
+	for i := range count {
+		must[bus.ObjectInfo](b)(o.Put(b.Context(), fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), strings.NewReader("x"), nil))
+	}
+	for b.Loop() {
+		if list := must[[]bus.ObjectInfo](b)(o.List(b.Context())); len(list) != count {
+			b.Fatalf("%d objects", len(list))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*count), "us/object")
 }

@@ -120,12 +120,10 @@ func (k *kv) Keys(ctx context.Context, prefix string) ([]string, error) {
 	if err := bus.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := k.b.call(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list keys %s* of %s: %w", prefix, k.bucket, err)
-	}
+	ctx, cancel := k.b.many(ctx)
 	defer cancel()
 	var keys []string
+	var err error
 	for n := 0; ; n++ {
 		keys = []string{}
 		err = k.b.list(ctx, kvStream(k.bucket), k.subject(prefix), true, func(m jetstream.Msg) {

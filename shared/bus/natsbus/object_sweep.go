@@ -49,6 +49,8 @@ func (o *objects) orphans(
 
 // Usage counts the bucket. Partial is estimated from full pieces.
 func (o *objects) Usage(ctx context.Context) (bus.ObjectUsage, error) {
+	ctx, end := o.b.many(ctx)
+	defer end()
 	s, ctx, cancel, err := o.b.stream(ctx, objectStream(o.bucket))
 	if err != nil {
 		return bus.ObjectUsage{}, err
@@ -95,6 +97,8 @@ func (o *objects) pieces(
 
 // Sweep removes pieces without an object, and marks of deleted objects, that are older than a time.
 func (o *objects) Sweep(ctx context.Context, before time.Time) (freed bytesize.Bytes, err error) {
+	ctx, end := o.b.many(ctx)
+	defer end()
 	s, ctx, cancel, err := o.b.stream(ctx, objectStream(o.bucket))
 	if err != nil {
 		return 0, err

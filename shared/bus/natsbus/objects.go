@@ -163,6 +163,8 @@ func (o *objects) all(ctx context.Context, s jetstream.Stream) (out []stored, er
 }
 
 func (o *objects) List(ctx context.Context) ([]bus.ObjectInfo, error) {
+	ctx, end := o.b.many(ctx)
+	defer end()
 	s, ctx, cancel, err := o.b.stream(ctx, objectStream(o.bucket))
 	if err != nil {
 		return nil, err

@@ -68,6 +68,17 @@ func (b *Bus) purge(ctx context.Context, s jetstream.Stream, opts ...jetstream.S
 	return b.answered(ctx, func(ctx context.Context) error { return s.Purge(ctx, opts...) })
 }
 
+// manyCalls is how many times the call timeout an operation has that is made of many calls, if its caller gives no bound.
+const manyCalls = 6
+
+// many bounds the context of such an operation.
+func (b *Bus) many(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, manyCalls*b.cfg.CallTimeout)
+}
+
 // readsMax is how many reads of one listing wait for answers at once.
 const readsMax = 16
 

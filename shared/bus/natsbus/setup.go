@@ -95,11 +95,8 @@ func (b *Bus) Setup(ctx context.Context, t bus.Topology) error {
 	if err := t.Validate(); err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	if _, ok := ctx.Deadline(); !ok { // it is many calls
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 6*b.cfg.CallTimeout)
-		defer cancel()
-	}
+	ctx, cancel := b.many(ctx)
+	defer cancel()
 	if err := b.waitUp(ctx); err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
