@@ -3,7 +3,6 @@ package redisledger
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,12 @@ import (
 
 // The stored forms are described in scripts/prelude.lua.
 
-func decimal[N ~int64 | ~uint64 | ~int](n N) string { return fmt.Sprintf("%d", n) }
+func decimal[N ~int64 | ~uint64 | ~int](n N) string {
+	if n < 0 {
+		return strconv.FormatInt(int64(n), 10)
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
 
 func encodeAmounts(a ledger.Amounts) string {
 	var parts []string
@@ -45,36 +49,34 @@ func encodeTime(t time.Time) string {
 }
 
 func encodeEntry(e *ledger.Entry) string {
-	state := "L"
+	state, till := "L", e.LeaseUntil
 	if e.Limbo {
-		state = "X"
+		state, till = "X", e.LimboSince
 	}
 	return strings.Join([]string{
-		state, encodeTime(e.Since), encodeTime(e.LimboSince), encodeAmounts(e.Amounts), encodeKeys(e.Assets),
+		decimal(e.Attempt.Fence), state, encodeTime(e.Since), encodeTime(till), encodeAmounts(e.Amounts),
+		encodeKeys(e.Assets),
 	}, "|")
 }
+
+// Names of fields. That of a partition is what the texts of its attempts begin with.
+
+func fieldOfPartition(a job.Attempt) string {
+	return "e:" + string(a.Job) + "." + strconv.Itoa(a.Partition) + "."
+}
+
+func fieldOfAsset(key ledger.AssetKey) string { return "a:" + key.String() }
 
 func encodeAsset(a *ledger.AssetEntry) string {
 	return strings.Join([]string{string(a.Class), decimal(a.Bytes), decimal(a.Users), encodeTime(a.UsedAt)}, "|")
 }
 
-// encodeBook gives the arguments of the declare script from the eighth on.
+// encodeBook gives the fields of a book with their texts.
 func encodeBook(b *ledger.NodeBook) []any {
-	var entries, leases, assets []any
-	for i := range b.Entries {
-		e := &b.Entries[i]
-		entries = append(entries, e.Attempt.String(), encodeEntry(e))
-		if !e.Limbo {
-			leases = append(leases, encodeTime(e.LeaseUntil), e.Attempt.String())
-		}
-	}
-	for i := range b.Assets {
-		assets = append(assets, b.Assets[i].Key().String(), encodeAsset(&b.Assets[i]))
-	}
 	book := []any{
 		"gate", strings.Join([]string{decimal(b.Term), b.Epoch, b.Run}, "|"),
 		"count", strings.Join([]string{
-			decimal(b.Ops), encodeTime(b.WrittenAt), decimal(len(b.Entries)), decimal(len(leases) / 2), decimal(len(b.Assets)),
+			decimal(b.Ops), encodeTime(b.WrittenAt), decimal(len(b.Entries)), decimal(len(b.Assets)), "0",
 		}, "|"),
 		"boot", b.Boot, "instance", b.Instance, "seq", decimal(b.Seq),
 	}
@@ -84,11 +86,20 @@ func encodeBook(b *ledger.NodeBook) []any {
 	for _, pool := range b.Used.Pools() {
 		book = append(book, "used:"+string(pool), decimal(b.Used[pool]))
 	}
-	var args []any
-	for _, list := range [][]any{book, entries, leases, assets} {
-		args = append(append(args, decimal(len(list))), list...)
+	var field string
+	for i := range b.Entries { // those of a partition stand side by side
+		e := &b.Entries[i]
+		if next := fieldOfPartition(e.Attempt); next != field {
+			field = next
+			book = append(book, field, encodeEntry(e))
+			continue
+		}
+		book[len(book)-1] = book[len(book)-1].(string) + ";" + encodeEntry(e)
 	}
-	return args
+	for i := range b.Assets {
+		book = append(book, fieldOfAsset(b.Assets[i].Key()), encodeAsset(&b.Assets[i]))
+	}
+	return book
 }
 
 // decoder reads stored texts; its error is the first one.
@@ -163,17 +174,27 @@ func (d *decoder) fields(text string, count int) []string {
 	return parts
 }
 
-func (d *decoder) entry(name, text string) ledger.Entry {
-	f := d.fields(text, 5)
-	e := ledger.Entry{
-		Attempt: d.attempt(name), Limbo: f[0] == "X", Since: d.time(f[1]), LimboSince: d.time(f[2]), Amounts: d.amounts(f[3]),
-	}
-	if f[4] != "" {
-		for key := range strings.SplitSeq(f[4], ",") {
-			e.Assets = append(e.Assets, d.key(key))
+// entries reads those of a partition. Leases end no sooner than rearmed.
+func (d *decoder) entries(partition, text string, rearmed time.Time) []ledger.Entry {
+	var entries []ledger.Entry
+	for one := range strings.SplitSeq(text, ";") {
+		f := d.fields(one, 6)
+		e := ledger.Entry{
+			Attempt: d.attempt(partition + f[0]), Limbo: f[1] == "X", Since: d.time(f[2]), Amounts: d.amounts(f[4]),
 		}
+		if till := d.time(f[3]); e.Limbo {
+			e.LimboSince = till
+		} else if e.LeaseUntil = till; till.Before(rearmed) {
+			e.LeaseUntil = rearmed
+		}
+		if f[5] != "" {
+			for key := range strings.SplitSeq(f[5], ",") {
+				e.Assets = append(e.Assets, d.key(key))
+			}
+		}
+		entries = append(entries, e)
 	}
-	return e
+	return entries
 }
 
 func (d *decoder) asset(name, text string) ledger.AssetEntry {
@@ -184,16 +205,6 @@ func (d *decoder) asset(name, text string) ledger.AssetEntry {
 		},
 		Users: int(d.number(f[2])), UsedAt: d.time(f[3]),
 	}
-}
-
-// score reads the end of a lease, which stores print as they like.
-func (d *decoder) score(text string) time.Time {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f < 0 || f > float64(bytesize.Max) || f != math.Trunc(f) {
-		d.fail("stored lease %.40q", text)
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(f)).UTC()
 }
 
 // pairs checks that a reply is a list of pairs of texts.
@@ -220,20 +231,20 @@ func (d *decoder) pairs(reply any) [][2]string {
 type stored struct {
 	now time.Time
 	// count is that field as it is stored, "" when there is none.
-	count string
-	parts []any
+	count  string
+	fields [][2]string
 }
 
 // readDump takes apart what dump() gives.
 func readDump(node job.Node, reply any) (stored, error) {
 	var d decoder
 	parts, ok := reply.([]any)
-	if !ok || len(parts) != 5 {
+	if !ok || len(parts) != 2 {
 		return stored{}, fault.New(fault.Corrupt, "read the book of %s: the reply is no dump", node)
 	}
 	clock, _ := parts[0].(string)
-	s := stored{now: d.time(clock), parts: parts}
-	for _, f := range d.pairs(parts[1]) {
+	s := stored{now: d.time(clock), fields: d.pairs(parts[1])}
+	for _, f := range s.fields {
 		if f[0] == "count" {
 			s.count = f[1]
 		}
@@ -244,66 +255,47 @@ func readDump(node job.Node, reply any) (stored, error) {
 // book decodes a dump; it is nil for a node without a book. run is the present life of the store.
 func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, error) {
 	var d decoder
-	parts := s.parts
-	b := &ledger.NodeBook{Node: node, Capacity: ledger.Amounts{}, Used: ledger.Amounts{}}
-	counts := []string{"0", "0", "-", "-", "-"}
-	fields := d.pairs(parts[1])
-	for _, f := range fields {
-		d.field(b, &counts, f[0], f[1])
+	b := &ledger.NodeBook{Node: node, Now: s.now, Capacity: ledger.Amounts{}, Used: ledger.Amounts{}}
+	count := []string{"0", "0", "-", "-", "0"}
+	if s.count != "" {
+		count = d.fields(s.count, len(count))
 	}
-	if len(fields) == 0 || b.Epoch == "" {
+	b.Ops, b.WrittenAt = d.number(count[0]), d.time(count[1])
+	rearmed := d.time(count[4])
+	for _, f := range s.fields {
+		d.field(b, f[0], f[1], rearmed)
+	}
+	if len(s.fields) == 0 || b.Epoch == "" {
 		return nil, d.err
-	}
-	b.Now = s.now
-	if b.Now.Before(b.WrittenAt) {
-		b.Now = b.WrittenAt
-	}
-	leases := map[string]time.Time{}
-	for _, lease := range d.pairs(parts[3]) {
-		leases[lease[0]] = d.score(lease[1])
-	}
-	damaged := decimal(len(leases)) != counts[3]
-	for _, f := range d.pairs(parts[2]) {
-		e := d.entry(f[0], f[1])
-		if !e.Limbo {
-			until, ok := leases[f[0]]
-			damaged = damaged || !ok
-			e.LeaseUntil = until
-		}
-		b.Entries = append(b.Entries, e)
-	}
-	for _, f := range d.pairs(parts[4]) {
-		b.Assets = append(b.Assets, d.asset(f[0], f[1]))
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("read the book of %s: %w", node, d.err)
+	}
+	if b.Now.Before(b.WrittenAt) {
+		b.Now = b.WrittenAt
 	}
 	slices.SortFunc(b.Entries, func(x, y ledger.Entry) int { return compareAttempts(x.Attempt, y.Attempt) })
 	slices.SortFunc(b.Assets, func(x, y ledger.AssetEntry) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Pool, y.Pool))
 	})
-	damaged = damaged || decimal(len(b.Entries)) != counts[2] || decimal(len(b.Assets)) != counts[4]
 	switch {
 	case b.Run != run:
 		b.Closed = ledger.ClosedRestarted
 	case b.Ops < seen:
 		b.Closed = ledger.ClosedRolledBack
-	case damaged:
+	case decimal(len(b.Entries)) != count[2] || decimal(len(b.Assets)) != count[3]:
 		b.Closed = ledger.ClosedDamaged
 	}
 	return b, nil
 }
 
-// field takes one field of the book's hash.
-func (d *decoder) field(b *ledger.NodeBook, counts *[]string, name, value string) {
-	kind, pool, _ := strings.Cut(name, ":")
+// field takes one field of the book.
+func (d *decoder) field(b *ledger.NodeBook, name, value string, rearmed time.Time) {
+	kind, rest, _ := strings.Cut(name, ":")
 	switch kind {
 	case "gate":
 		f := d.fields(value, 3)
 		b.Term, b.Epoch, b.Run = d.number(f[0]), f[1], f[2]
-	case "count":
-		*counts = d.fields(value, 5)
-		b.Ops, b.WrittenAt = d.number((*counts)[0]), d.time((*counts)[1])
 	case "boot":
 		b.Boot = value
 	case "instance":
@@ -311,11 +303,15 @@ func (d *decoder) field(b *ledger.NodeBook, counts *[]string, name, value string
 	case "seq":
 		b.Seq = d.number(value)
 	case "cap":
-		b.Capacity[d.pool(pool)] = bytesize.Bytes(d.number(value))
+		b.Capacity[d.pool(rest)] = bytesize.Bytes(d.number(value))
 	case "used":
 		if amount := bytesize.Bytes(d.number(value)); amount != 0 {
-			b.Used[d.pool(pool)] = amount
+			b.Used[d.pool(rest)] = amount
 		}
+	case "e":
+		b.Entries = append(b.Entries, d.entries(rest, value, rearmed)...)
+	case "a":
+		b.Assets = append(b.Assets, d.asset(rest, value))
 	}
 }
 

@@ -14,18 +14,23 @@ import (
 
 // What the store holds is read without a panic whatever it is, and what can be read is written back alike.
 func FuzzBookDecode(f *testing.F) {
-	const name = "01890a5d-ac96-774b-bcce-000000000001.0.1"
-	f.Add("1|e1|r1", "7|1767323045000|1|1|1", "9", "ram=5,shm=6", name, "L|1767323045000|0|ram=5|srs:x@ram",
-		"1767323060000", "srs:x@ram", "srs|6|1|1767323045000")
-	f.Add("||", "0|0|0|0|0", "", "", "", "", "", "", "")
-	f.Add("1|e|r", "1|1|1|0|0", "9007199254740992", "ram=9007199254740991", name, "X|1|2||", "1e300", "@", "|||")
-	f.Fuzz(func(t *testing.T, gate, count, capacity, amounts, attempt, entry, lease, key, asset string) {
-		book := []any{"gate", gate, "count", count, "boot", "b1", "instance", "i1", "seq", "4", "cap:ram", capacity}
+	const partition = "01890a5d-ac96-774b-bcce-000000000001.0."
+	f.Add("1|e1|r1", "7|1767323045000|1|1|0", "9", "ram=5,shm=6", partition,
+		"1|L|1767323045000|1767323060000|ram=5|srs:x@ram", "srs:x@ram", "srs|6|1|1767323045000")
+	f.Add("1|e1|r1", "7|1767323045000|2|0|1767323070000", "9", "ram=10", partition,
+		"1|X|1767323045000|1767323060000|ram=5|;2|L|1767323045000|1767323060000|ram=5|", "", "")
+	f.Add("||", "0|0|0|0|0", "", "", "", "", "", "")
+	f.Add("1|e|r", "1|1|1|0|0", "9007199254740992", "ram=9007199254740991", partition, "1|X|1|2||;", "@", "|||")
+	f.Fuzz(func(t *testing.T, gate, count, capacity, amounts, partition, entries, key, asset string) {
+		book := []any{
+			"gate", gate, "count", count, "boot", "b1", "instance", "i1", "seq", "4", "cap:ram", capacity,
+			"e:" + partition, entries, "a:" + key, asset,
+		}
 		for part := range strings.SplitSeq(amounts, ",") {
 			pool, amount, _ := strings.Cut(part, "=")
 			book = append(book, "used:"+pool, amount)
 		}
-		dump := []any{"1767323050000", book, []any{attempt, entry}, []any{attempt, lease}, []any{key, asset}}
+		dump := []any{"1767323050000", book}
 		b, err := redisledger.DecodeBook("n1", "r1", dump)
 		if err != nil {
 			if fault.KindOf(err) != fault.Corrupt {

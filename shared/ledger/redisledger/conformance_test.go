@@ -2,12 +2,15 @@ package redisledger_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/ledger/ledgertest"
 	"github.com/proofrack/proofrack/shared/ledger/redisledger"
@@ -145,4 +148,66 @@ func TestConformanceOnRedis(t *testing.T) {
 func TestConformanceOnTheEmbeddedStore(t *testing.T) {
 	t.Parallel()
 	ledgertest.Run(t, embeddedBackend)
+}
+
+// A book may be full: no operation has more arguments than a store takes.
+func TestFullBooks(t *testing.T) {
+	t.Parallel()
+	for name, backend := range map[string]func(testing.TB) ledgertest.Backend{
+		"redis": realBackend, "embedded": embeddedBackend,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := backend(t)
+			l, ctx := b.Open(t), context.Background()
+			call, err := l.Begin(ctx, 1, "e1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := declaration(node, 1)
+			d.Capacity = ledger.Amounts{ledger.PoolRAM: ledger.EntriesMax + ledger.AssetsMax}
+			for i := range ledger.AssetsMax {
+				d.Assets = append(d.Assets, ledger.Asset{
+					Name: fmt.Sprint("srs:", i), Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: 1,
+				})
+			}
+			var attempts []job.Attempt
+			for i := range ledger.EntriesMax {
+				a := reservation(node, i/job.PartitionsMax, i%job.PartitionsMax, 1).Attempt
+				attempts = append(attempts, a)
+				d.Holdings = append(d.Holdings, ledger.Holding{Attempt: a, Amounts: ledger.Amounts{ledger.PoolRAM: 1}})
+			}
+			if _, err := l.Declare(ctx, call, d); err != nil {
+				t.Fatal(err)
+			}
+			if lost, err := l.Renew(ctx, call, node, attempts); err != nil || len(lost) > 0 {
+				t.Fatalf("%d of %d lost, %v", len(lost), len(attempts), err)
+			}
+			one := reservation(node, 99, 0, 1)
+			one.Amounts = ledger.Amounts{ledger.PoolRAM: 1}
+			one.Assets = d.Assets
+			if err := l.Reserve(ctx, call, one); fault.KindOf(err) != fault.Exhausted {
+				t.Errorf("a full book took one more: %v", err)
+			}
+			b.Advance(t, ledgertest.Lease)
+			limbo, err := l.Expire(ctx, call, node)
+			if err != nil || len(limbo) != len(attempts) {
+				t.Fatalf("%d in limbo, %v", len(limbo), err)
+			}
+			if _, err := l.Release(ctx, call, node, attempts[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Reserve(ctx, call, one); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Release(ctx, call, node, one.Attempt); err != nil {
+				t.Fatal(err)
+			}
+			book, err := l.Node(ctx, node)
+			if err != nil || len(book.Entries) != len(attempts)-1 || len(book.Mismatch()) > 0 || book.Closed != "" ||
+				len(book.Assets) != ledger.AssetsMax {
+				t.Errorf("%v, %d entries, %d assets, %v", err, len(book.Entries), len(book.Assets), book.Mismatch())
+			}
+		})
+	}
 }

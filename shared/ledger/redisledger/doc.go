@@ -2,11 +2,15 @@
 // the same text on both, called with EVALSHA. It owns the truth "bytes granted" while the store lives; see package
 // ledger for what the operations mean.
 //
-// Keys, four per node under one hash tag, two for the ledger, none with a time to live: their number is bounded by the
-// number of nodes (B80).
+// Keys, one per node, two for the ledger, none with a time to live: their number is bounded by the number of nodes
+// (B80). A book is one hash, so the store can lose it whole or not at all.
 //
-//	<prefix>:{<node>}:book|entries|leases|assets     see scripts/prelude.lua
-//	<prefix>:nodes    set of nodes with books         <prefix>:reign   highest term
+//	<prefix>:{<node>}    hash, see scripts/prelude.lua
+//	<prefix>:nodes       set of nodes with books
+//	<prefix>:reign       highest term
+//
+// A call costs the store what it does in Lua and, more than that, each command in it: a reserve is three of them, a
+// release five.
 //
 // # Lives of the store
 //
@@ -22,8 +26,8 @@
 // # Faults
 //
 // Every call is bounded by Config.Timeout, and a connection on which one ran out of time is dropped, not used again
-// (B79). LOADING, BUSY and the like are fault.Transient (B75). A call whose outcome is unknown may be repeated. Keys
-// that were evicted or deleted by hand are found by their count and close the book.
+// (B79). LOADING, BUSY and the like are fault.Transient (B75). A call whose outcome is unknown may be repeated. A
+// book that was evicted is closed; fields that somebody took out by hand are found by their count when it is read.
 //
 // # Order
 //

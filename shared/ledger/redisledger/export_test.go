@@ -1,8 +1,6 @@
 package redisledger
 
 import (
-	"strconv"
-
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -43,18 +41,4 @@ func DecodeBook(node job.Node, run string, dump []any) (*ledger.NodeBook, error)
 }
 
 // Redump gives the dump of a book after a declaration wrote it.
-func Redump(b *ledger.NodeBook) []any {
-	var parts []any
-	args := encodeBook(b)
-	for len(args) > 0 {
-		n, _ := strconv.Atoi(args[0].(string))
-		parts = append(parts, args[1:1+n])
-		args = args[1+n:]
-	}
-	var leases []any // the command takes the end first, the answer gives it last
-	for ends := parts[2].([]any); len(ends) > 0; ends = ends[2:] {
-		leases = append(leases, ends[1], ends[0])
-	}
-	parts[2] = leases
-	return append([]any{encodeTime(b.Now)}, parts...)
-}
+func Redump(b *ledger.NodeBook) []any { return []any{encodeTime(b.Now), encodeBook(b)} }

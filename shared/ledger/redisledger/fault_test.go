@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
@@ -112,9 +113,10 @@ func TestB72AndB79FrozenStore(t *testing.T) {
 	const timeout = 150 * time.Millisecond
 	s := startServer(t)
 	l := open(t, s, func(c *redisledger.Config) { c.Timeout, c.Connections = timeout, 4 })
-	call, ctx := begin(t, l, 1), context.Background()
+	patient := open(t, s, nil)
+	call, ctx := begin(t, patient, 1), context.Background()
 	for i := range 3 {
-		if err := l.Reserve(ctx, call, reservation(node, 1, i, 1)); err != nil {
+		if err := patient.Reserve(ctx, call, reservation(node, 1, i, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +129,7 @@ func TestB72AndB79FrozenStore(t *testing.T) {
 			if err := l.Reserve(ctx, call, reservation(node, 2, i, 1)); fault.KindOf(err) != fault.Transient {
 				t.Errorf("reserve without a store: %v", err)
 			}
-			if took := time.Since(began); took > 20*timeout {
+			if took := time.Since(began); took > 200*timeout {
 				t.Errorf("a call took %s", took)
 			}
 			a := reservation(node, 1, i, 1).Attempt
@@ -148,7 +150,7 @@ func TestB72AndB79FrozenStore(t *testing.T) {
 	for i := range 3 {
 		retry(t, func() error { _, err := l.Release(ctx, call, node, reservation(node, 2, i, 1).Attempt); return err })
 	}
-	book, err := l.Node(ctx, node)
+	book, err := patient.Node(ctx, node)
 	if err != nil || len(book.Entries) > 0 || len(book.Used) > 0 || book.Closed != "" {
 		t.Errorf("after thawing: %v, %+v", err, book)
 	}
@@ -162,7 +164,7 @@ func TestB72AndB79FrozenStore(t *testing.T) {
 	for _, c := range []chan error{closed, stuck} {
 		select {
 		case <-c:
-		case <-time.After(20 * timeout):
+		case <-time.After(200 * timeout):
 			t.Fatal("closing hangs on a frozen store")
 		}
 	}
@@ -388,54 +390,69 @@ func TestB77EvictionPoliciesAreRefused(t *testing.T) {
 	}
 }
 
-// A key that is thrown away is found before anything is granted; the node's next word repairs the book.
-func TestB77EvictedKeysCloseTheBook(t *testing.T) {
+// A book that is thrown away is found before anything is granted, a part of it that somebody takes out by hand when the
+// book is read; the node's next word repairs both.
+func TestB77EvictedBooksAreClosed(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
-	admin, ctx := s.client(), context.Background()
-	defer admin.Close()
-	l := open(t, s, nil)
-	call := begin(t, l, 1)
-	held := reservation(node, 1, 0, 1)
-	held.Assets = []ledger.Asset{{Name: "srs:x", Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: 7}}
-	if err := l.Reserve(ctx, call, held); err != nil {
-		t.Fatal(err)
-	}
-	for i, key := range []string{"book", "entries", "leases", "assets"} {
-		if n, err := admin.Del(ctx, "c2:ledger:{n1}:"+key).Result(); err != nil || n != 1 {
-			t.Fatal(key, n, err)
-		}
-		want := ledger.ClosedDamaged
-		if key == "book" {
-			want = ledger.ClosedNotDeclared
-		}
-		if err := l.Reserve(ctx, call, reservation(node, 2, i, 1)); !closedWith(err, want) {
-			t.Errorf("without %s: %v", key, err)
-		}
-		if book, err := l.Node(ctx, node); key != "book" && (err != nil || book.Closed != want) {
-			t.Errorf("without %s the book is %+v, %v", key, book, err)
-		}
-		d := declaration(node, uint64(10+i), ledger.Holding{
-			Attempt: held.Attempt, Amounts: held.Amounts, Assets: []ledger.AssetKey{held.Assets[0].Key()},
+	const key = "c2:ledger:{n1}"
+	for name, c := range map[string]struct{ field, closed string }{
+		"book":  {"", ledger.ClosedNotDeclared},
+		"entry": {"e:01890a5d-ac96-774b-bcce-000000000001.0.", ledger.ClosedDamaged},
+		"asset": {"a:srs:x@ram", ledger.ClosedDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			admin, ctx := s.client(), context.Background()
+			defer admin.Close()
+			l := open(t, s, nil)
+			call := begin(t, l, 1)
+			held := reservation(node, 1, 0, 1)
+			held.Assets = []ledger.Asset{{Name: "srs:x", Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: 7}}
+			if err := l.Reserve(ctx, call, held); err != nil {
+				t.Fatal(err)
+			}
+			n, err := int64(0), error(nil)
+			if c.field == "" {
+				n, err = admin.Del(ctx, key).Result()
+			} else {
+				n, err = admin.HDel(ctx, key, c.field).Result()
+			}
+			if err != nil || n != 1 {
+				t.Fatal(n, err)
+			}
+			if c.closed == ledger.ClosedNotDeclared {
+				if err := l.Reserve(ctx, call, reservation(node, 2, 1, 1)); !closedWith(err, c.closed) {
+					t.Errorf("granted: %v", err)
+				}
+			} else if book, err := l.Node(ctx, node); err != nil || book.Closed != c.closed {
+				t.Errorf("the book is %+v, %v", book, err)
+			}
+			d := declaration(node, 10, ledger.Holding{
+				Attempt: held.Attempt, Amounts: held.Amounts, Assets: []ledger.AssetKey{held.Assets[0].Key()},
+			})
+			d.Assets = held.Assets
+			if _, err := l.Declare(ctx, call, d); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Reserve(ctx, call, reservation(node, 3, 1, 1)); err != nil {
+				t.Fatal(err)
+			}
+			released, err := l.Release(ctx, call, node, reservation(node, 3, 1, 1).Attempt)
+			if err != nil || !released {
+				t.Fatal(released, err)
+			}
+			book, err := l.Node(ctx, node)
+			if err != nil || book.Closed != "" || len(book.Mismatch()) > 0 || len(book.Entries) != 1 ||
+				book.Assets[0].Users != 1 {
+				t.Errorf("made again: %v, %+v", err, book)
+			}
 		})
-		d.Assets = held.Assets
-		if _, err := l.Declare(ctx, call, d); err != nil {
-			t.Fatalf("without %s: %v", key, err)
-		}
-		if err := l.Reserve(ctx, call, reservation(node, 3, i, 1)); err != nil {
-			t.Fatalf("%s made again: %v", key, err)
-		}
-		if released, err := l.Release(ctx, call, node, reservation(node, 3, i, 1).Attempt); err != nil || !released {
-			t.Fatal(released, err)
-		}
-		book, err := l.Node(ctx, node)
-		if err != nil || len(book.Mismatch()) > 0 || len(book.Entries) != 1 || book.Assets[0].Users != 1 {
-			t.Errorf("%s made again: %v, %+v", key, err, book)
-		}
 	}
 }
 
-// Without memory for writes nothing is granted, and what frees memory still goes.
+// Without memory for writes nothing is granted, and what frees memory still goes: also where a partition's other
+// attempt stays.
 func TestB77ReleaseWorksWithoutMemory(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -443,8 +460,10 @@ func TestB77ReleaseWorksWithoutMemory(t *testing.T) {
 	defer admin.Close()
 	l := open(t, s, nil)
 	call := begin(t, l, 1)
-	if err := l.Reserve(ctx, call, reservation(node, 1, 0, 1)); err != nil {
-		t.Fatal(err)
+	for fence := range uint64(3) {
+		if err := l.Reserve(ctx, call, reservation(node, 1, 0, fence+1)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := admin.ConfigSet(ctx, "maxmemory", "1mb").Err(); err != nil {
 		t.Fatal(err)
@@ -453,8 +472,18 @@ func TestB77ReleaseWorksWithoutMemory(t *testing.T) {
 	if fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("reserve: %v", err)
 	}
-	if released, err := l.Release(ctx, call, node, reservation(node, 1, 0, 1).Attempt); err != nil || !released {
-		t.Errorf("release: %t, %v", released, err)
+	keep := ledger.Amounts{ledger.PoolRAM: bytesize.MiB}
+	if err := l.Shrink(ctx, call, node, reservation(node, 1, 0, 3).Attempt, keep); err != nil {
+		t.Errorf("shrink: %v", err)
+	}
+	if limbo, err := l.Expire(ctx, call, node); err != nil || len(limbo) != 2 {
+		t.Errorf("expire: %v, %v", limbo, err)
+	}
+	for fence := range uint64(3) {
+		released, err := l.Release(ctx, call, node, reservation(node, 1, 0, fence+1).Attempt)
+		if err != nil || !released {
+			t.Errorf("release: %t, %v", released, err)
+		}
 	}
 	book, err := l.Node(ctx, node)
 	if err != nil || len(book.Entries) > 0 || len(book.Used) > 0 {

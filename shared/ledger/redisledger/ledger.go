@@ -68,14 +68,11 @@ func (r reply) text(i int) string {
 	return text
 }
 
-// keys are those of a node's book.
-func (l *Ledger) keys(node job.Node) []string {
-	tag := l.cfg.Prefix + ":{" + string(node) + "}:"
-	return []string{tag + "book", tag + "entries", tag + "leases", tag + "assets"}
-}
+// key is that of a node's book.
+func (l *Ledger) key(node job.Node) string { return l.cfg.Prefix + ":{" + string(node) + "}" }
 
-// eval runs a script, in whatever life the store is.
-func (l *Ledger) eval(ctx context.Context, op operation, keys []string, args ...any) (reply, error) {
+// eval runs a script on one key, in whatever life the store is.
+func (l *Ledger) eval(ctx context.Context, op operation, key string, args ...any) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	in := l.life.Load()
@@ -87,7 +84,7 @@ func (l *Ledger) eval(ctx context.Context, op operation, keys []string, args ...
 			}
 			in = next
 		}
-		answer, err := l.rdb.EvalSha(ctx, in.scripts[op].sha, keys, args...).Slice()
+		answer, err := l.rdb.EvalSha(ctx, in.scripts[op].sha, []string{key}, args...).Slice()
 		switch {
 		case err == nil && len(answer) > 0:
 			word, _ := answer[0].(string)
@@ -101,13 +98,27 @@ func (l *Ledger) eval(ctx context.Context, op operation, keys []string, args ...
 	return reply{}, fault.New(fault.Transient, "%s: redis at %s loses its scripts again and again", op, l.cfg.Address)
 }
 
-// call runs an operation on a node's book and gives the reply when its word is ok.
-func (l *Ledger) call(ctx context.Context, op operation, call ledger.Call, node job.Node, args ...any) (reply, error) {
+// call runs an operation on a node's book, which reads fields in front, and gives the reply when its word is ok.
+func (l *Ledger) call(
+	ctx context.Context, op operation, call ledger.Call, node job.Node, fields []string, own ...any,
+) (reply, error) {
 	if err := checkNode(call, node); err != nil {
 		return reply{}, err
 	}
-	head := []any{decimal(call.Term), call.Epoch, decimal(l.seenOps(node)), decimal(l.cfg.Ledger.Lease.Milliseconds())}
-	r, err := l.eval(ctx, op, l.keys(node), append(head, args...)...)
+	args := make([]any, 0, 4+len(fields)+len(own))
+	args = append(args, decimal(call.Term)+"|"+call.Epoch+"|", decimal(l.seenOps(node)),
+		decimal(l.cfg.Ledger.Lease.Milliseconds()), decimal(len(fields)))
+	for _, field := range fields {
+		args = append(args, field)
+	}
+	return l.answer(ctx, op, call, node, append(args, own...))
+}
+
+// answer runs a script on a node's book and takes what any of them may answer.
+func (l *Ledger) answer(
+	ctx context.Context, op operation, call ledger.Call, node job.Node, args []any,
+) (reply, error) {
+	r, err := l.eval(ctx, op, l.key(node), args...)
 	if err != nil {
 		return reply{}, fmt.Errorf("node %s: %w", node, err)
 	}
@@ -136,8 +147,6 @@ func closedReason(word string) string {
 		return ledger.ClosedRestarted
 	case "ops":
 		return ledger.ClosedRolledBack
-	case "damaged":
-		return ledger.ClosedDamaged
 	}
 	return ledger.ClosedNotDeclared
 }
@@ -190,8 +199,8 @@ func (l *Ledger) Begin(ctx context.Context, term uint64, epoch string) (ledger.C
 	if err := ledger.CheckCall(call); err != nil {
 		return ledger.Call{}, err
 	}
-	begin := func(keys []string, what string) error {
-		r, err := l.eval(ctx, opBegin, keys, decimal(term), epoch, "0", "0", what)
+	begin := func(key, what string) error {
+		r, err := l.eval(ctx, opBegin, key, decimal(term), what)
 		switch {
 		case err != nil:
 			return fmt.Errorf("term %d: %w", term, err)
@@ -201,7 +210,7 @@ func (l *Ledger) Begin(ctx context.Context, term uint64, epoch string) (ledger.C
 		}
 		return nil
 	}
-	if err := begin([]string{l.cfg.Prefix + ":reign"}, "ledger"); err != nil {
+	if err := begin(l.cfg.Prefix+":reign", "ledger"); err != nil {
 		return ledger.Call{}, err
 	}
 	nodes, err := l.Nodes(ctx)
@@ -209,7 +218,7 @@ func (l *Ledger) Begin(ctx context.Context, term uint64, epoch string) (ledger.C
 		return ledger.Call{}, err
 	}
 	for _, node := range nodes {
-		if err := begin(l.keys(node), "node"); err != nil {
+		if err := begin(l.key(node), "node"); err != nil {
 			return ledger.Call{}, err
 		}
 	}
@@ -254,7 +263,7 @@ func (l *Ledger) Node(ctx context.Context, node job.Node) (*ledger.NodeBook, err
 
 // read gets the dump of a node's book.
 func (l *Ledger) read(ctx context.Context, node job.Node) (reply, stored, error) {
-	r, err := l.eval(ctx, opNode, l.keys(node), "0", "", "0", "0")
+	r, err := l.eval(ctx, opNode, l.key(node))
 	if err != nil {
 		return reply{}, stored{}, fmt.Errorf("node %s: %w", node, err)
 	}

@@ -35,6 +35,7 @@ func benchPairs(b *testing.B, clients, nodes int) {
 			b.Fatal(err)
 		}
 	}
+	before := s.processorTime()
 	b.ResetTimer()
 	var wg sync.WaitGroup
 	for c := range clients {
@@ -57,6 +58,7 @@ func benchPairs(b *testing.B, clients, nodes int) {
 	wg.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+	b.ReportMetric((s.processorTime()-before).Seconds()*1e6/float64(b.N), "redis-µs/pair")
 	for n := range min(nodes, b.N) {
 		book, err := l.Node(ctx, job.Node(fmt.Sprint("n", n)))
 		if err != nil || len(book.Entries) > 0 || book.Used[ledger.PoolRAM] != asset.Bytes || len(book.Mismatch()) > 0 {

@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,8 +42,8 @@ func (l *Ledger) Declare(ctx context.Context, call ledger.Call, d *ledger.Declar
 		if err != nil {
 			return nil, l.classify("declare", err)
 		}
-		args := append([]any{s.count, r.run.run, decimal(after.Ops)}, encodeBook(after)...)
-		answer, err := l.call(ctx, opDeclare, call, d.Node, args...)
+		args := append([]any{decimal(call.Term), s.count, r.run.run, decimal(after.Ops)}, encodeBook(after)...)
+		answer, err := l.answer(ctx, opDeclare, call, d.Node, args)
 		switch {
 		case err != nil:
 			return nil, err
@@ -83,22 +82,37 @@ func (l *Ledger) Transfer(ctx context.Context, call ledger.Call, from job.Attemp
 	if err := ledger.CheckAttempt(from); err != nil {
 		return err
 	}
-	return l.grant(ctx, opTransfer, call, from, to, from.String())
+	return l.grant(ctx, opTransfer, call, from, to)
 }
 
+// grant runs a script with the arguments that scripts/grant.lua lists.
 func (l *Ledger) grant(
-	ctx context.Context, op operation, call ledger.Call, from job.Attempt, r *ledger.Reservation, more ...any,
+	ctx context.Context, op operation, call ledger.Call, from job.Attempt, r *ledger.Reservation,
 ) error {
-	fence := decimal(r.Attempt.Fence)
-	name := r.Attempt.String()
-	args := []any{name, name[:len(name)-len(fence)], fence, encodeAmounts(r.Amounts), encodeKeys(r.Keys())}
-	args = append(args, more...)
-	args = append(args, decimal(ledger.EntriesMax), decimal(2*ledger.AssetsMax))
+	fields := []string{fieldOfPartition(r.Attempt)}
+	if op == opTransfer {
+		fields = append(fields, fieldOfPartition(from))
+	}
+	pools := poolsOf(r)
+	own := []any{
+		decimal(r.Attempt.Fence), encodeAmounts(r.Amounts), encodeKeys(r.Keys()),
+		decimal(ledger.EntriesMax), decimal(2 * ledger.AssetsMax), decimal(len(pools)),
+	}
+	for _, pool := range pools {
+		spare := ledger.AssetKey{Name: ledger.AssetSegments, Pool: pool}
+		fields = append(fields, "cap:"+string(pool), "used:"+string(pool), fieldOfAsset(spare))
+		own = append(own, string(pool), decimal(r.Amounts[pool]))
+	}
 	for i := range r.Assets {
 		a := &r.Assets[i]
-		args = append(args, a.Key().String(), string(a.Class), decimal(a.Bytes))
+		field := fieldOfAsset(a.Key())
+		fields = append(fields, field)
+		own = append(own, field, string(a.Pool), string(a.Class), decimal(a.Bytes))
 	}
-	answer, err := l.call(ctx, op, call, r.Node, args...)
+	if op == opTransfer {
+		own = append(own, decimal(from.Fence))
+	}
+	answer, err := l.call(ctx, op, call, r.Node, fields, own...)
 	if err != nil {
 		return err
 	}
@@ -107,15 +121,12 @@ func (l *Ledger) grant(
 		return nil
 	case "refused":
 		return l.refusal(answer, from, r)
-	case "limbo", "missing":
-		named, err := job.ParseAttempt(answer.text(0))
-		switch {
-		case err != nil:
-			return fault.As(fault.Corrupt, fmt.Errorf("%s: %w", op, err))
-		case answer.word == "limbo":
-			return ledger.InLimbo(r.Node, named)
-		}
-		return ledger.NotBooked(r.Node, named)
+	case "limbo":
+		return ledger.InLimbo(r.Node, r.Attempt)
+	case "giver":
+		return ledger.InLimbo(r.Node, from)
+	case "missing":
+		return ledger.NotBooked(r.Node, from)
 	case "fenced":
 		return ledger.FencedOut(r.Node, r.Attempt)
 	case "full":
@@ -126,6 +137,17 @@ func (l *Ledger) grant(
 		return ledger.BothBooked(from, r.Attempt)
 	}
 	return unexpected(op, answer)
+}
+
+// poolsOf are those that a reservation takes bytes of, or has assets in.
+func poolsOf(r *ledger.Reservation) []ledger.Pool {
+	pools := r.Amounts.Pools()
+	for i := range r.Assets {
+		if !slices.Contains(pools, r.Assets[i].Pool) {
+			pools = append(pools, r.Assets[i].Pool)
+		}
+	}
+	return pools
 }
 
 // refusal finds the numbers and holders in the book as the script saw it.
@@ -156,11 +178,11 @@ func (l *Ledger) Renew(
 	if err := ledger.CheckRenew(all); err != nil {
 		return nil, err
 	}
-	args := make([]any, len(all))
-	for i, a := range all {
-		args[i] = a.String()
+	own := make([]any, 0, 3*len(all))
+	for _, a := range all {
+		own = append(own, a.String(), fieldOfPartition(a), decimal(a.Fence))
 	}
-	r, err := l.call(ctx, opRenew, call, node, args...)
+	r, err := l.call(ctx, opRenew, call, node, nil, own...)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +199,8 @@ func (l *Ledger) Shrink(
 	if err := keep.Check(); err != nil {
 		return err
 	}
-	r, err := l.call(ctx, opShrink, call, node, attempt.String(), encodeAmounts(keep))
+	fields := []string{fieldOfPartition(attempt)}
+	r, err := l.call(ctx, opShrink, call, node, fields, decimal(attempt.Fence), encodeAmounts(keep))
 	switch {
 	case err != nil:
 		return err
@@ -191,7 +214,7 @@ func (l *Ledger) Shrink(
 
 // Release implements [ledger.Ledger].
 func (l *Ledger) Release(ctx context.Context, call ledger.Call, node job.Node, attempt job.Attempt) (bool, error) {
-	r, err := l.call(ctx, opRelease, call, node, attempt.String())
+	r, err := l.call(ctx, opRelease, call, node, []string{fieldOfPartition(attempt)}, decimal(attempt.Fence))
 	if err == nil && r.word != "ok" {
 		err = unexpected(opRelease, r)
 	}
@@ -200,7 +223,7 @@ func (l *Ledger) Release(ctx context.Context, call ledger.Call, node job.Node, a
 
 // Expire implements [ledger.Ledger].
 func (l *Ledger) Expire(ctx context.Context, call ledger.Call, node job.Node) ([]job.Attempt, error) {
-	r, err := l.call(ctx, opExpire, call, node)
+	r, err := l.call(ctx, opExpire, call, node, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +237,7 @@ func (l *Ledger) Expire(ctx context.Context, call ledger.Call, node job.Node) ([
 
 // Evict implements [ledger.Ledger].
 func (l *Ledger) Evict(ctx context.Context, call ledger.Call, node job.Node, asset string) (bool, error) {
-	r, err := l.call(ctx, opEvict, call, node, asset+"@")
+	r, err := l.call(ctx, opEvict, call, node, nil, "a:"+asset+"@")
 	switch {
 	case err != nil:
 		return false, err
@@ -228,7 +251,10 @@ func (l *Ledger) Evict(ctx context.Context, call ledger.Call, node job.Node, ass
 
 // Forget implements [ledger.Ledger].
 func (l *Ledger) Forget(ctx context.Context, call ledger.Call, node job.Node) error {
-	r, err := l.call(ctx, opForget, call, node)
+	if err := checkNode(call, node); err != nil {
+		return err
+	}
+	r, err := l.answer(ctx, opForget, call, node, []any{decimal(call.Term)})
 	switch {
 	case err != nil:
 		return err

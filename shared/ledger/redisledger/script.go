@@ -46,16 +46,18 @@ type script struct{ text, sha string }
 func newLife(run, clock string) *life {
 	l := &life{run: run, scripts: map[operation]script{}}
 	for _, op := range operations() {
-		parts := []string{"local RUN = '" + run + "'", clock, read("prelude")}
+		parts := []string{"local RUN = '" + run + "'", clock, read("text")}
 		switch op {
-		case opReserve, opTransfer:
-			parts = append(parts, read("limbo"), read("dump"), read("grant"))
-		case opExpire:
-			parts = append(parts, read("limbo"))
+		case opBegin, opDeclare, opForget:
+			parts = append(parts, read(string(op)))
 		case opNode:
-			parts = append(parts, read("dump"))
+			parts = append(parts, read("dump"), read(string(op)))
+		case opReserve, opTransfer:
+			parts = append(parts, read("dump"), read("prelude"), read(string(op)), read("grant"), read("commit"))
+		default:
+			parts = append(parts, read("prelude"), read(string(op)), read("commit"))
 		}
-		text := strings.Join(append(parts, read(string(op))), "\n")
+		text := strings.Join(parts, "\n")
 		l.scripts[op] = script{text, redis.NewScript(text).Hash()}
 	}
 	return l

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -101,4 +102,21 @@ func (s *server) kill() {
 // client is for looking and meddling.
 func (s *server) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket(), Protocol: 2, MaxRetries: -1})
+}
+
+// processorTime is what the server has taken of processors, with its threads.
+func (s *server) processorTime() time.Duration {
+	s.t.Helper()
+	client := s.client()
+	defer client.Close()
+	info := client.InfoMap(context.Background(), "cpu").Val()["CPU"]
+	var sum float64
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(info[name], 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sum += seconds
+	}
+	return time.Duration(sum * float64(time.Second))
 }

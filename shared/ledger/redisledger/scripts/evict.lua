@@ -1,17 +1,17 @@
--- Takes an idle asset out of all pools. ARGV 5: its name with an @ behind it.
-local no = open()
-if no then return no end
-local found = {}
-for _, key in ipairs(redis.call('HKEYS', ASSETS)) do
-  if string.find(key, ARGV[5], 1, true) == 1 then found[#found + 1] = key end
+-- Takes an idle asset out of all pools. Own: what its fields begin with.
+local all, fields, stored = call('HGETALL', BOOK), {}, {}
+for i = 1, #all, 2 do
+  if string.find(all[i], ARGV[OWN], 1, true) == 1 then
+    fields[#fields + 1], stored[all[i]] = all[i], all[i + 1]
+  end
 end
-table.sort(found)
-load(found)
-for _, key in ipairs(found) do
-  if asset[key].users > 0 then return {'users', text(asset[key].users)} end
+table.sort(fields)
+for _, field in ipairs(fields) do
+  local _, size, users = match(stored[field], ASSET)
+  if tonumber(users) > 0 then return {'users', users} end
+  local name = join({'used:', match(field, '@(.+)$')})
+  set[#set + 1], set[#set + 2] = name, text(tonumber(call('HGET', BOOK, name) or '0') - tonumber(size))
+  gone[#gone + 1] = field
 end
-for _, key in ipairs(found) do
-  use(string.match(key, '@(.+)$'), -asset[key].bytes)
-  asset[key].gone = true
-end
-return {'ok', commit(), #found > 0 and '1' or '0'}
+assets = assets - #fields
+result = #fields > 0 and '1' or '0'

@@ -1,12 +1,19 @@
 -- Puts attempts whose lease is over into limbo, and gives all that are there.
-local no = open()
-if no then return no end
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', text(now))) do toLimbo(name) end
-local limbo = {}
-if live < entries then
-  local all = redis.call('HGETALL', ENTRIES)
-  for i = 1, #all, 2 do
-    if string.sub(all[i + 1], 1, 1) == 'X' then limbo[#limbo + 1] = all[i] end
+result = {}
+local all = call('HGETALL', BOOK)
+for i = 1, #all, 2 do
+  local partition = match(all[i], '^e:(.*)$')
+  if partition then
+    local list, changed = {}, false
+    for entry in gmatch(all[i + 1], '[^;]+') do
+      local e = {match(entry, ENTRY)}
+      if e[2] == 'L' and math.max(tonumber(e[4]), tonumber(rearmed)) <= now then
+        e[2], e[4], changed = 'X', text(now), true
+      end
+      if e[2] == 'X' then result[#result + 1] = join({partition, e[1]}) end
+      list[#list + 1] = join(e, '|')
+    end
+    if changed then set[#set + 1], set[#set + 2] = all[i], join(list, ';') end
   end
 end
-return {'ok', commit(), limbo}
+gone[1] = '-' -- a script that began to write may go on where the store has no memory left

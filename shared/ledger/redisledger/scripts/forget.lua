@@ -1,8 +1,8 @@
--- Drops the book of a node that is gone for good.
-local gate = redis.call('HGET', BOOK, 'gate')
-local term = gate and string.match(gate, '^(%d+)|')
+-- Drops the book of a node that is gone for good. ARGV 1: term.
+local b = redis.call('HMGET', KEYS[1], 'gate', 'count')
+local term = b[1] and string.match(b[1], '^(%d+)|')
 if term and tonumber(ARGV[1]) < tonumber(term) then return {'term', term} end
-local booked = redis.call('HLEN', ENTRIES)
-if booked > 0 then return {'booked', text(booked)} end
-redis.call('DEL', BOOK, ENTRIES, LEASES, ASSETS)
+local entries = b[2] and string.match(b[2], '^%d+|%d+|(%d+)|')
+if entries and tonumber(entries) > 0 then return {'booked', entries} end
+redis.call('DEL', KEYS[1])
 return {'ok', '0'}

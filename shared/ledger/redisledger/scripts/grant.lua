@@ -1,81 +1,101 @@
--- What reserve and transfer share. ARGV from 5: attempt, its text up to the fence, fence, amounts, assets' names; then
--- from the place given: entries at most, assets at most, and for each asset its name, class and bytes.
-local ATTEMPT, PARTITION, AMOUNTS, NAMES = ARGV[5], ARGV[6], ARGV[8], ARGV[9]
+-- What reserve and transfer share. Fields: the partition's first; cap:, used: and a:segments@ of each pool; those of
+-- the assets. Own: fence, amounts, assets' names, entries at most, assets at most, how many pools; of each pool its
+-- name and the bytes asked for; of each asset its field, pool, class and bytes.
+local FIELD, FENCE, AMOUNTS, NAMES = ARGV[5], ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2]
+local POOLS, ASSETS = OWN + 6, OWN + 6 + 2 * tonumber(ARGV[OWN + 5])
 
--- again renews the reservation when it is what is asked for, else says how it differs.
-local function again(entry)
-  local e = parse(entry)
-  if e.state ~= 'L' then return {'limbo', ATTEMPT} end
-  if e.amounts ~= AMOUNTS or e.keys ~= NAMES then return {'other'} end
-  call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
-  return {'ok', commit()}
+local list, twin, giver, fenced = {}, nil, nil, false -- entries of the partition, this attempt's and from's among them
+for entry in gmatch(have[FIELD] or '', '[^;]+') do
+  local e = {match(entry, ENTRY)}
+  list[#list + 1] = e
+  if e[1] == FENCE then twin = e end
+  if FIELD == FROM and e[1] == ARGV[#ARGV] then giver = e end
+  if tonumber(e[1]) > tonumber(FENCE) then fenced = true end
 end
 
--- grant books the attempt, in place of from's entry when there is one. names are those of all entries.
-local function grant(from, source, at, names)
-  local older = {}
-  if #names ~= entries or call('ZCARD', LEASES) ~= live or call('HLEN', ASSETS) ~= assets then
-    return {'closed', 'damaged'}
-  end
-  for _, name in ipairs(names) do
-    if string.find(name, PARTITION, 1, true) == 1 then
-      if tonumber(string.sub(name, #PARTITION + 1)) > tonumber(ARGV[7]) then return {'fenced'} end
-      if name ~= from and call('ZSCORE', LEASES, name) then older[#older + 1] = name end
-    end
-  end
-  local wanted = (#ARGV - at - 1) / 3
-  if entries >= tonumber(ARGV[at]) and not from or assets + wanted > tonumber(ARGV[at + 1]) then return {'full'} end
-
-  local need, given, keys = {}, {}, {}
-  each(AMOUNTS, function(pool, n) need[pool] = n end)
-  if source then each(source.amounts, function(pool, n) given[pool] = n end) end
-  for i = at + 2, #ARGV, 3 do
-    keys[#keys + 1] = ARGV[i]
-    local pool = string.match(ARGV[i], '@(.+)$')
-    need[pool] = need[pool] or 0
-  end
-  for pool in pairs(need) do keys[#keys + 1] = 'segments@' .. pool end
-  load(keys)
-  for i = at + 2, #ARGV, 3 do
-    local have = asset[ARGV[i]]
-    local more = tonumber(ARGV[i + 2]) - (have and have.bytes or 0)
-    local pool = string.match(ARGV[i], '@(.+)$')
-    if more > 0 then need[pool] = need[pool] + more end
-  end
-  local over = {}
-  for pool, n in pairs(need) do
-    local free = stored('cap:' .. pool) - (stored('used:' .. pool) - (given[pool] or 0))
-    local spare = asset['segments@' .. pool]
-    if n > 0 then
-      if n > math.max(0, free + (spare and spare.bytes or 0)) then return {'refused', dump(now)} end
-      over[pool] = n - free
-    end
+if twin then -- it is renewed when it is what is asked for
+  if twin[2] ~= 'L' then return {'limbo'} end
+  if twin[5] ~= AMOUNTS or twin[6] ~= NAMES then return {'other'} end
+  if source then return {'both'} end
+  twin[4] = text(now + LEASE)
+else
+  if FROM and not source then return {'missing'} end
+  if source and source[2] ~= 'L' then return {'giver'} end
+  if fenced then return {'fenced'} end
+  local wanted = (LAST - ASSETS + 1) / 4
+  if entries >= tonumber(ARGV[OWN + 3]) and not source or assets + wanted > tonumber(ARGV[OWN + 4]) then
+    return {'full'}
   end
 
-  if from then remove(from, source) end
-  for _, name in ipairs(older) do toLimbo(name) end
-  for pool, cut in pairs(over) do
-    if cut > 0 then
-      local spare = asset['segments@' .. pool]
-      use(pool, -cut)
-      spare.bytes = spare.bytes - cut
-      spare.dirty, spare.gone = true, spare.bytes == 0
-    end
-    use(pool, need[pool])
+  local give, users = {}, {} -- of from: bytes by pool, uses by asset's field
+  if source then
+    for pool, n in gmatch(source[5], '([^=,]+)=(%d+)') do give[pool] = tonumber(n) end
+    for key in gmatch(source[6], '[^,]+') do users[join({'a:', key})] = -1 end
   end
-  local time = text(now)
-  for i = at + 2, #ARGV, 3 do
-    local key, bytes = ARGV[i], tonumber(ARGV[i + 2])
-    local a = asset[key]
-    if not a then
-      a = {class = ARGV[i + 1], bytes = bytes, users = 0}
-      asset[key] = a
+  local need, time = {}, text(now)
+  for i = POOLS, ASSETS - 1, 2 do need[ARGV[i]] = tonumber(ARGV[i + 1]) end
+  for i = ASSETS, LAST, 4 do
+    local field, pool, class, bytes = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3])
+    local size, count = 0, 0
+    if have[field] then
+      class, size, count = match(have[field], ASSET)
+      size, count = tonumber(size), tonumber(count)
+    else
       assets = assets + 1
     end
-    a.bytes, a.users, a.at, a.dirty = math.max(a.bytes, bytes), a.users + 1, time, true
+    if bytes > size then need[pool], size = need[pool] + bytes - size, bytes end
+    set[#set + 1] = field
+    set[#set + 1] = join({class, text(size), text(count + 1 + (users[field] or 0)), time}, '|')
+    users[field] = nil
   end
-  call('HSET', ENTRIES, ATTEMPT, table.concat({'L', time, '0', AMOUNTS, NAMES}, '|'))
-  call('ZADD', LEASES, text(now + LEASE), ATTEMPT)
-  entries, live = entries + 1, live + 1
-  return {'ok', commit()}
+  for i = POOLS, ASSETS - 1, 2 do
+    local pool = ARGV[i]
+    local n, used = need[pool], tonumber(have['used:' .. pool] or '0') - (give[pool] or 0)
+    give[pool] = nil
+    local free = tonumber(have['cap:' .. pool] or '0') - used
+    if n > free and n > 0 then -- free segments give way
+      local class, spare, count, at = match(have['a:segments@' .. pool] or 'x|0|0|0', ASSET)
+      local left = tonumber(spare) - (n - free)
+      if left < 0 then return {'refused', dump(now)} end
+      if left == 0 then
+        gone[#gone + 1] = 'a:segments@' .. pool
+        assets = assets - 1
+      else
+        set[#set + 1], set[#set + 2] = 'a:segments@' .. pool, join({class, text(left), count, at}, '|')
+      end
+      used = free + used - n
+    end
+    set[#set + 1], set[#set + 2] = 'used:' .. pool, text(used + n)
+  end
+  for pool, n in pairs(give) do
+    set[#set + 1], set[#set + 2] = 'used:' .. pool, text(tonumber(have['used:' .. pool] or '0') - n)
+  end
+  for field, by in pairs(users) do
+    if have[field] then
+      local class, size, count = match(have[field], ASSET)
+      set[#set + 1], set[#set + 2] = field, join({class, size, text(tonumber(count) + by), time}, '|')
+    end
+  end
+  for _, e in ipairs(list) do
+    if e[2] == 'L' then e[2], e[4] = 'X', time end
+  end
+  list[#list + 1] = {FENCE, 'L', time, text(now + LEASE), AMOUNTS, NAMES}
+  if not source then entries = entries + 1 end
+end
+
+local texts = {}
+for _, e in ipairs(list) do
+  if e ~= giver then texts[#texts + 1] = join(e, '|') end
+end
+set[#set + 1], set[#set + 2] = FIELD, join(texts, ';')
+if source and FROM ~= FIELD then
+  local others = {}
+  for entry in gmatch(have[FROM], '[^;]+') do
+    if match(entry, '^%d+') ~= source[1] then others[#others + 1] = entry end
+  end
+  if #others == 0 then
+    gone[#gone + 1] = FROM
+  else
+    set[#set + 1], set[#set + 2] = FROM, join(others, ';')
+  end
 end

@@ -1,119 +1,45 @@
--- What all operations on a book share. RUN, the life of the store that this text was loaded in, stands above.
+-- What all operations on a book begin with. RUN, the life of the store that this text was loaded in, clock() and text()
+-- stand above; commit.lua ends those that change the book. It is straight code, as Lua makes a function anew in each
+-- call of a script, and asks the store as few things as it can, as each one costs more than all the rest.
 --
--- KEYS: book, entries, leases, assets. ARGV: term, epoch, operations seen, lease in ms, then the operation's own.
---   book     hash    gate -> term|epoch|run        count -> operations|written|entries|live entries|assets
---                    boot instance seq             cap:<pool> used:<pool> -> bytes
---   entries  hash    attempt -> state|since|limbo since|pool=bytes,...|asset@pool,...     state L is live, X in limbo
---   leases   zset    live attempt -> end of its lease, ms
---   assets   hash    asset@pool -> class|bytes|users|used at
--- Numbers are doubles here, exact below 2^53; they become text by text() alone, as other ways round or use exponents
--- or, as %.0f does, take long.
-local BOOK, ENTRIES, LEASES, ASSETS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local LEASE = tonumber(ARGV[4])
-local now, ops, entries, live, assets
-local used, asset = {}, {} -- what was changed of pools, and what was read or changed of assets
-local field = {}           -- capacities and sums as they are stored, by field; of ram and shm with the first look
-local call = redis.call
+-- KEYS: the book, a hash:
+--   gate                    term|epoch|run
+--   count                   operations|written|entries|assets|rearmed
+--   boot instance seq       of the last declaration
+--   cap:<pool> used:<pool>  bytes
+--   e:<job>.<partition>.    fence|state|since|till|pool=bytes,...|asset@pool,... of each attempt, joined by ';'
+--   a:<asset>@<pool>        class|bytes|users|used at
+-- State L is live and till the end of its lease, or rearmed where that is later; X is in limbo, and till since when.
+-- ARGV: term|epoch|, operations seen, lease in ms, how many fields to read, their names, then the operation's own from
+-- OWN on. Times are in ms. Numbers are doubles here, exact below 2^53.
+local BOOK, LEASE, READ = KEYS[1], tonumber(ARGV[3]), tonumber(ARGV[4])
+local OWN = 5 + READ
+local ENTRY, ASSET = '^(%d+)|(%u)|(%d+)|(%d+)|([^|]*)|([^|]*)$', '^(%l+)|(%d+)|(%d+)|(%d+)$'
+local call, match, gmatch, join = redis.call, string.match, string.gmatch, table.concat
 
-local function text(n) return string.format('%d', n) end
-
--- open checks that this call may change the book: nil, or the reply that says why not. Nothing is written before,
--- except that all leases begin anew when nobody wrote for more than one.
-local function open()
-  local b = call('HMGET', BOOK, 'gate', 'count', 'cap:ram', 'used:ram', 'cap:shm', 'used:shm')
-  field['cap:ram'], field['used:ram'], field['cap:shm'], field['used:shm'] = b[3], b[4], b[5], b[6]
-  if not b[1] or not b[2] then return {'closed', 'declared'} end
-  if b[1] ~= table.concat({ARGV[1], ARGV[2], RUN}, '|') then
-    local term, epoch, run = string.match(b[1], '^(%d+)|([^|]*)|(.*)$')
-    if tonumber(ARGV[1]) < tonumber(term) then return {'term', term} end
-    if epoch ~= ARGV[2] then return {'closed', 'epoch'} end
-    if run ~= RUN then return {'closed', 'run'} end
-    return {'closed', 'ops'} -- each reign puts its term on every book: one of an earlier term came back
-  end
-  local o, written, e, l, a = string.match(b[2], '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
-  ops, now, entries, live, assets = tonumber(o), tonumber(written), tonumber(e), tonumber(l), tonumber(a)
-  if ops < tonumber(ARGV[3]) then return {'closed', 'ops'} end
-  local before = now
-  now = math.max(clock(), before)
-  if now - before > LEASE then
-    for _, name in ipairs(call('ZRANGE', LEASES, 0, -1)) do
-      call('ZADD', LEASES, text(now + LEASE), name)
-    end
-    call('HSET', BOOK, 'count', table.concat({o, text(now), e, l, a}, '|'))
-  end
-  return nil
+-- May this call change the book? Nothing is written before, except that all leases begin anew when nobody wrote for
+-- more than one.
+local got = call('HMGET', BOOK, 'gate', 'count', unpack(ARGV, 5, 4 + READ))
+if not got[1] or not got[2] then return {'closed', 'declared'} end
+if got[1] ~= join({ARGV[1], RUN}) then
+  local term, epoch, run = match(got[1], '^(%d+)|([^|]*)|(.*)$')
+  local mine, expected = match(ARGV[1], '^(%d+)|([^|]*)|$')
+  if tonumber(mine) < tonumber(term) then return {'term', term} end
+  if epoch ~= expected then return {'closed', 'epoch'} end
+  if run ~= RUN then return {'closed', 'run'} end
+  return {'closed', 'ops'} -- each reign puts its term on every book: one of an earlier term came back
 end
-
--- each calls f(pool, bytes) for what an amounts text lists.
-local function each(amounts, f)
-  for pool, n in string.gmatch(amounts, '([^=,]+)=(%d+)') do f(pool, tonumber(n)) end
+local ops, written, entries, assets, rearmed = match(got[2], '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
+if tonumber(ops) < tonumber(ARGV[2]) then return {'closed', 'ops'} end
+local now = math.max(clock(), tonumber(written))
+if now - tonumber(written) > LEASE then
+  rearmed = text(now + LEASE)
+  call('HDEL', BOOK, '-') -- a script that began to write may go on where the store has no memory left
+  call('HSET', BOOK, 'count', join({ops, text(now), entries, assets, rearmed}, '|'))
 end
+entries, assets = tonumber(entries), tonumber(assets)
 
--- stored gives a pool's field as a number, 0 when there is none.
-local function stored(name)
-  if field[name] == nil then field[name] = call('HGET', BOOK, name) end
-  return tonumber(field[name] or '0')
-end
-
--- use changes what a pool holds.
-local function use(pool, by)
-  used[pool] = (used[pool] or stored('used:' .. pool)) + by
-end
-
--- load reads assets: each becomes a table, or false when there is none.
-local function load(keys)
-  if #keys == 0 then return end
-  local texts = call('HMGET', ASSETS, unpack(keys))
-  for i, key in ipairs(keys) do
-    asset[key] = false
-    if texts[i] then
-      local class, bytes, users, at = string.match(texts[i], '^(%l+)|(%d+)|(%d+)|(%d+)$')
-      asset[key] = {class = class, bytes = tonumber(bytes), users = tonumber(users), at = at}
-    end
-  end
-end
-
-local function parse(entry)
-  local state, since, limbo, amounts, keys = string.match(entry, '^(%u)|(%d+)|(%d+)|([^|]*)|([^|]*)$')
-  return {state, since, limbo, amounts, keys, state = state, amounts = amounts, keys = keys}
-end
-
--- remove takes an entry out; its assets stay.
-local function remove(name, e)
-  call('HDEL', ENTRIES, name)
-  entries = entries - 1
-  if e.state == 'L' then
-    call('ZREM', LEASES, name)
-    live = live - 1
-  end
-  each(e.amounts, function(pool, n) use(pool, -n) end)
-  local missing = {}
-  for key in string.gmatch(e.keys, '[^,]+') do
-    if asset[key] == nil then missing[#missing + 1] = key end
-  end
-  load(missing)
-  for key in string.gmatch(e.keys, '[^,]+') do
-    local a = asset[key]
-    if a then a.users, a.at, a.dirty = a.users - 1, text(now), true end
-  end
-end
-
--- commit writes what was changed and gives the count of operations.
-local function commit()
-  for key, a in pairs(asset) do
-    if a and a.gone then
-      call('HDEL', ASSETS, key)
-      assets = assets - 1
-    elseif a and a.dirty then
-      call('HSET', ASSETS, key, table.concat({a.class, text(a.bytes), text(a.users), a.at}, '|'))
-    end
-  end
-  ops = text(ops + 1)
-  local fields = {'count', table.concat({ops, text(now), text(entries), text(live), text(assets)}, '|')}
-  for pool, n in pairs(used) do
-    fields[#fields + 1] = 'used:' .. pool
-    fields[#fields + 1] = text(n)
-  end
-  call('HSET', BOOK, unpack(fields))
-  return ops
-end
+local have = {}         -- the fields that were read; false is none
+for i = 1, READ do have[ARGV[4 + i]] = got[2 + i] end
+local set, gone = {}, {} -- what is to be written: fields and their texts, and fields to take out
+local result            -- of the operation, behind the count of operations

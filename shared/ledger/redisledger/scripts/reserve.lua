@@ -1,8 +1,2 @@
--- Books an attempt's whole path, in all pools or not at all.
-local no = open()
-if no then return no end
-local names = call('HKEYS', ENTRIES)
-for _, name in ipairs(names) do
-  if name == ATTEMPT then return again(call('HGET', ENTRIES, name)) end
-end
-return grant(nil, nil, 10, names)
+-- Books an attempt's whole path, in all pools or not at all; grant.lua does it.
+local FROM, source, LAST = nil, nil, #ARGV

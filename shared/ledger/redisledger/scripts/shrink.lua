@@ -1,16 +1,25 @@
--- Lowers what an attempt holds. ARGV 5: attempt, 6: amounts that it keeps at most.
-local no = open()
-if no then return no end
-local entry = redis.call('HGET', ENTRIES, ARGV[5])
-if not entry then return {'missing', ARGV[5]} end
-local e = parse(entry)
-local keep, left = {}, {}
-each(ARGV[6], function(pool, n) keep[pool] = n end)
-each(e.amounts, function(pool, n)
-  local rest = math.min(n, keep[pool] or 0)
-  if rest < n then use(pool, rest - n) end
-  if rest > 0 then left[#left + 1] = pool .. '=' .. text(rest) end
-end)
-e[4] = table.concat(left, ',')
-redis.call('HSET', ENTRIES, ARGV[5], table.concat(e, '|'))
-return {'ok', commit()}
+-- Lowers what an attempt holds. Fields: the partition's. Own: fence, amounts that it keeps at most.
+local field, list, keep, found = ARGV[5], {}, {}, nil
+for pool, n in gmatch(ARGV[OWN + 1], '([^=,]+)=(%d+)') do keep[pool] = tonumber(n) end
+for entry in gmatch(have[field] or '', '[^;]+') do
+  local e = {match(entry, ENTRY)}
+  if e[1] == ARGV[OWN] then
+    local left = {}
+    found = e[5]
+    for pool, n in gmatch(found, '([^=,]+)=(%d+)') do
+      local rest = math.min(tonumber(n), keep[pool] or 0)
+      if rest > 0 then left[#left + 1] = join({pool, text(rest)}, '=') end
+    end
+    e[5] = join(left, ',')
+  end
+  list[#list + 1] = join(e, '|')
+end
+if not found then return {'missing'} end
+for pool, n in gmatch(found, '([^=,]+)=(%d+)') do
+  local rest = math.min(tonumber(n), keep[pool] or 0)
+  local name = 'used:' .. pool
+  local used = tonumber(call('HGET', BOOK, name) or '0')
+  set[#set + 1], set[#set + 2] = name, text(used - (tonumber(n) - rest))
+end
+set[#set + 1], set[#set + 2] = field, join(list, ';')
+gone[1] = '-' -- a script that began to write may go on where the store has no memory left

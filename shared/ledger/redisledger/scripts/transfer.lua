@@ -1,15 +1,13 @@
--- Releases one attempt and books another one in one step. ARGV 10: the attempt that gives.
-local no = open()
-if no then return no end
-local from = ARGV[10]
-local both = call('HMGET', ENTRIES, from, ATTEMPT)
-local source, entry = both[1], both[2]
-if entry then
-  local e = parse(entry)
-  if source and e.state == 'L' and e.amounts == AMOUNTS and e.keys == NAMES then return {'both'} end
-  return again(entry)
+-- Releases one attempt and books another one in one step; grant.lua does it. The second field is that of the giving
+-- attempt's partition, the last own one its fence.
+local FROM, source, LAST = ARGV[6], nil, #ARGV - 1
+for entry in gmatch(have[FROM] or '', '[^;]+') do
+  if match(entry, '^%d+') == ARGV[#ARGV] then source = {match(entry, ENTRY)} end
 end
-if not source then return {'missing', from} end
-source = parse(source)
-if source.state ~= 'L' then return {'limbo', from} end
-return grant(from, source, 11, call('HKEYS', ENTRIES))
+if source then -- what it gives is read, too
+  local names = {}
+  for pool in gmatch(source[5], '([^=,]+)=') do names[#names + 1] = 'used:' .. pool end
+  for key in gmatch(source[6], '[^,]+') do names[#names + 1] = join({'a:', key}) end
+  local stored = #names > 0 and call('HMGET', BOOK, unpack(names)) or {}
+  for i, name in ipairs(names) do have[name] = stored[i] end
+end
