@@ -58,6 +58,9 @@ func (r *rack) open(b, operator bus.Bus) (end func(), err error) {
 
 // wait gives the client once there is a connection.
 func (r *rack) wait(ctx context.Context) (*client.Client, error) {
+	if c, err := r.now(); err == nil {
+		return c, nil
+	}
 	select {
 	case <-r.made:
 		return r.client, nil

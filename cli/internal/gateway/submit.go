@@ -129,7 +129,7 @@ func (s *submissions) run(request *client.Request, text []byte) (job.ID, error) 
 	defer cancel()
 	log := s.log.With().Str("key", request.Key).Str(telemetry.KeyMinerID, request.Miner).
 		Uint64(telemetry.KeySectorNumber, *request.SectorNumber).Logger()
-	broken, said := 0, false
+	broken, why := 0, error(nil) // why it is held
 	for pause := holdPauseMin; ; pause = min(2*pause, holdPauseMax) {
 		submitted, err := s.once(ctx, request, text)
 		switch kind := fault.KindOf(err); {
@@ -141,7 +141,10 @@ func (s *submissions) run(request *client.Request, text []byte) (job.ID, error) 
 		case s.ctx.Err() != nil:
 			return "", errLeaving()
 		case ctx.Err() != nil:
-			return "", fault.As(fault.Exhausted, fmt.Errorf("held for %s: %w", s.config.Gateway.HoldMax, err))
+			if why == nil {
+				why = err
+			}
+			return "", fault.As(fault.Exhausted, fmt.Errorf("held for %s: %w", s.config.Gateway.HoldMax, why))
 		case kind == fault.Invalid, kind == fault.NotFound, kind == fault.Conflict:
 			log.Warn().EmbedObject(telemetry.Fault{Err: err}).Msg("the rack refuses a request")
 			return "", err
@@ -150,10 +153,10 @@ func (s *submissions) run(request *client.Request, text []byte) (job.ID, error) 
 				return "", err
 			}
 		}
-		if !said {
-			said = true
+		if why == nil {
 			log.Warn().EmbedObject(telemetry.Fault{Err: err}).Msg("the rack cannot take a request now; it is held")
 		}
+		why = err
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
