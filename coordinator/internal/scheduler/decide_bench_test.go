@@ -11,9 +11,12 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// busyRack is a world of 64 nodes with 8 devices each, 5 circuits and 100,000 waiting partitions in 10,000 jobs, in the
-// steady state: with much memory all devices have their work ahead, with little the bytes are taken.
-func busyRack(t fataler, ram float64) (*world, []job.Attempt) {
+// manyWait is how many partitions wait on a busy rack.
+const manyWait = 100_000
+
+// busyRack is a world of 64 nodes with 8 devices each, 5 circuits and waiting partitions in jobs of ten, in the steady
+// state: with much memory all devices have their work ahead, with little the bytes are taken.
+func busyRack(t fataler, ram float64, waiting int) (*world, []job.Attempt) {
 	w := newWorld(t, scheduler.DefaultConfig())
 	circuits := map[string]scheduler.CircuitView{}
 	for i := range 5 {
@@ -26,11 +29,11 @@ func busyRack(t fataler, ram float64) (*world, []job.Attempt) {
 		w.addNode(nodeView(fmt.Sprintf("node%02d", i), ram, 32, circuits,
 			"gpu0", "gpu1", "gpu2", "gpu3", "gpu4", "gpu5", "gpu6", "gpu7"))
 	}
-	for i := range 10_000 {
+	for i := range waiting / 10 {
 		w.now = w.now.Add(time.Millisecond)
 		w.addJob(job.ID(fmt.Sprintf("job%05d", i)), fmt.Sprint("c", i%5), 10, i%3)
 	}
-	for w.core.Stats().Waiting < 100_000 {
+	for w.core.Stats().Waiting < waiting {
 		w.addJob(job.ID(fmt.Sprintf("more%05d", len(w.records))), "c0", 10, 0)
 	}
 	w.log = nil
@@ -41,6 +44,7 @@ func busyRack(t fataler, ram float64) (*world, []job.Attempt) {
 type timed struct {
 	*world
 	took []time.Duration
+	kind map[string][]time.Duration // the same by kind of event
 }
 
 func (w *timed) feed(e scheduler.Event) {
@@ -50,7 +54,8 @@ func (w *timed) feed(e scheduler.Event) {
 		w.events = w.events[1:]
 		start := time.Now()
 		out := w.core.Apply(w.now, e)
-		w.took = append(w.took, time.Since(start))
+		took, kind := time.Since(start), fmt.Sprintf("%T", e)
+		w.took, w.kind[kind] = append(w.took, took), append(w.kind[kind], took)
 		for _, d := range out {
 			if d, ok := d.(*scheduler.Admit); ok {
 				w.onAdmit(d)
@@ -68,19 +73,20 @@ func (w *timed) feed(e scheduler.Event) {
 // end and are freed, fail and come back, jobs come, nodes beat, time passes.
 func BenchmarkDecision(b *testing.B) {
 	for _, ram := range []float64{256, 24} {
-		b.Run(fmt.Sprintf("waiting=100k/nodes=64/ram=%.0fGiB", ram), func(b *testing.B) { decide(b, ram, b.N) })
+		b.Run(fmt.Sprintf("waiting=100k/nodes=64/ram=%.0fGiB", ram), func(b *testing.B) { decide(b, ram, manyWait, b.N) })
 	}
 }
 
-// decide runs rounds of events and reports how long the decisions took.
+// decide runs rounds of events and reports how long the decisions took. It gives the median of each kind of event that
+// there were many of.
 func decide(b interface {
 	fataler
 	ResetTimer()
 	StopTimer()
 	ReportMetric(float64, string)
-}, ram float64, rounds int) {
-	world, running := busyRack(b, ram)
-	w := &timed{world: world}
+}, ram float64, waiting, rounds int) (medians map[string]time.Duration) {
+	world, running := busyRack(b, ram, waiting)
+	w := &timed{world: world, kind: map[string][]time.Duration{}}
 	w.onAdmit = func(d *scheduler.Admit) { running = append(running, d.Attempt) }
 	random := rand.New(rand.NewPCG(1, 2))
 	b.ResetTimer()
@@ -136,23 +142,31 @@ func decide(b interface {
 	b.ReportMetric(float64(w.took[len(w.took)-1].Microseconds()), "max-µs")
 	b.ReportMetric(float64(len(w.took))/float64(rounds), "decisions/op")
 	b.ReportMetric(float64(w.core.Stats().Waiting), "waiting")
+	medians = map[string]time.Duration{}
+	for kind, took := range w.kind {
+		if len(took) >= rounds/5 {
+			slices.Sort(took)
+			medians[kind] = took[len(took)/2]
+		}
+	}
+	return medians
 }
 
-// TestDecisionTime keeps the promise of one millisecond at the 99th percentile. A machine that is busy with other
-// things has three tries.
-func TestDecisionTime(t *testing.T) {
+// TestDecisionsDoNotLookAtAllThatWaits: where twenty times as many partitions wait, decisions do not take much longer. (That
+// 99 of 100 take less than a millisecond is measured by make bench: a busy machine interrupts some.)
+func TestDecisionsDoNotLookAtAllThatWaits(t *testing.T) {
 	for _, ram := range []float64{256, 24} {
-		var p99 float64
-		for try := 0; try == 0 || p99 > 1000 && try < 3; try++ {
-			m := &metrics{T: t, values: map[string]float64{}}
-			decide(m, ram, 1000)
-			t.Logf("ram %.0f GiB: %v", ram, m.values)
-			if p99 = m.values["p99-µs"]; m.values["waiting"] < 90_000 {
-				t.Fatalf("only %.0f are waiting", m.values["waiting"])
-			}
+		m := &metrics{T: t, values: map[string]float64{}}
+		few := decide(m, ram, manyWait/20, 1000)
+		many := decide(m, ram, manyWait, 1000)
+		t.Logf("ram %.0f GiB: medians %v with few, %v with many, %v", ram, few, many, m.values)
+		if m.values["waiting"] < 0.9*manyWait {
+			t.Fatalf("only %.0f are waiting", m.values["waiting"])
 		}
-		if p99 > 1000 {
-			t.Errorf("99th percentile of decisions: %.0f µs", p99)
+		for kind, took := range many {
+			if before := max(few[kind], 20*time.Microsecond); took > 5*before {
+				t.Errorf("%s takes %s, where a twentieth waits %s", kind, took, few[kind])
+			}
 		}
 	}
 }
