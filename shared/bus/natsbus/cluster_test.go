@@ -19,6 +19,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/fault"
 )
 
 // clusterPatience is for what a cluster of three does in seconds when it has the machine for itself.
@@ -199,6 +200,67 @@ func TestClusterAnswersThroughElections(t *testing.T) {
 	t.Logf("leaders gave up %d times", turns)
 	if turns == 0 {
 		t.Error("no leader gave up")
+	}
+}
+
+// A server that was away comes back and is behind: what is listed and watched is whole all the same, and no live piece
+// counts as nobody's.
+func TestServerThatIsBehindHidesNothing(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	b := c.dial()
+	ctx, cancel := context.WithTimeout(t.Context(), clusterPatience)
+	defer cancel()
+	c.setUp(ctx, b)
+	o := must[bus.Objects](t)(b.Objects(ctx, "o"))
+	kv := must[bus.KV](t)(b.KV(ctx, "b"))
+	c.stop(2)
+	data := make([]byte, 256<<10)
+	const count = 60
+	for i := range count {
+		for { // its leader may have been the one that is stopped
+			if _, err := o.Put(ctx, fmt.Sprintf("%03d", i), bytes.NewReader(data), nil); err == nil {
+				break
+			} else if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+		}
+		for {
+			if _, err := kv.Create(ctx, fmt.Sprintf("k%03d", i), data[:1<<10]); err == nil || fault.KindOf(err) == fault.Conflict {
+				break
+			} else if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.start(2)
+	for range 10 {
+		if list := must[[]bus.ObjectInfo](t)(o.List(ctx)); len(list) != count {
+			t.Errorf("%d objects are listed of %d", len(list), count)
+		}
+		if keys := must[[]string](t)(kv.Keys(ctx, "")); len(keys) != count {
+			t.Errorf("%d keys are listed of %d", len(keys), count)
+		}
+		if _, err := o.Sweep(ctx, time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+		seen, ready := 0, make(chan struct{})
+		stop := must[func()](t)(kv.Watch(ctx, "", func(bus.Entry) { seen++ }, func() { close(ready) }))
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			t.Fatal("a watch does not get ready")
+		}
+		stop()
+		if seen != count {
+			t.Errorf("a watch was ready after %d keys of %d", seen, count)
+		}
+	}
+	if usage := must[bus.ObjectUsage](t)(o.Usage(ctx)); usage.Live != count*256<<10 || usage.Partial != 0 {
+		t.Errorf("usage %+v", usage)
+	}
+	for i := range count {
+		must[bus.ObjectInfo](t)(o.Info(ctx, fmt.Sprintf("%03d", i)))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -155,7 +156,7 @@ func (k *kv) Watch(ctx context.Context, prefix string, see func(bus.Entry), read
 	if err := bus.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
-	first, err := k.b.openScan(ctx, kvStream(k.bucket), k.subject(prefix), false)
+	first, err := k.firstScan(ctx, prefix)
 	if err != nil {
 		return nil, k.b.wrap(err, "watch keys %s* of %s", prefix, k.bucket)
 	}
@@ -174,6 +175,17 @@ func (k *kv) Watch(ctx context.Context, prefix string, see func(bus.Entry), read
 		cancel()
 	}()
 	return end, nil
+}
+
+// firstScan opens a scan, again within the call timeout while servers are not ready for it.
+func (k *kv) firstScan(ctx context.Context, prefix string) (*scan, error) {
+	begun := time.Now()
+	for n := 0; ; n++ {
+		s, err := k.b.openScan(ctx, kvStream(k.bucket), k.subject(prefix), false)
+		if kindOf(err) != fault.Transient || time.Since(begun) > k.b.cfg.CallTimeout || k.b.pause(ctx, n) != nil {
+			return s, err
+		}
+	}
 }
 
 // watch is one call of Watch. Each pass reads everything and then follows; what is known from earlier passes is told
