@@ -52,12 +52,12 @@ func TestSizeSaidTooLowIsBookedAsMeasured(t *testing.T) {
 		n.stage(ctx, task.Attempt, job.Proving)
 		n.publish(ctx, &wire.Result{
 			Attempt: task.Attempt, Outcome: job.OutcomeOK, Proof: n.w.made.proofs[task.Slice.SHA256], ParamsDigest: "abcd",
-			Handoff: wire.HandoffSHM, Peaks: ledger.Amounts{ledger.PoolSHM: really},
+			Handoff: wire.HandoffSHM, Peaks: wire.Peaks{job.Synthesizing: {ledger.PoolSHM: really}},
 		})
 		n.free(ctx, task.Attempt)
 	})
 	w.ends(w.submit(6), job.Done)
-	w.until("the log tells of it", func() bool { return log.has("drifts from what workers say") })
+	w.until("the log tells of it", func() bool { return log.has("drifts from what workers compute") })
 	w.ends(w.submit(1), job.Done)
 	mu.Lock()
 	defer mu.Unlock()

@@ -133,6 +133,9 @@ type DeviceCircuit struct {
 	PendingBytes  bytesize.Bytes `json:"pending_bytes,omitempty"`
 	WorkingBytes  bytesize.Bytes `json:"working_bytes,omitempty"`
 	DeviceBytes   bytesize.Bytes `json:"device_bytes,omitempty"`
+	// PrivateBytes is what an engine has of its own with one proof of the circuit in it, as computed: measured peaks are
+	// compared with it. 0, in beats of older builds, is not known.
+	PrivateBytes bytesize.Bytes `json:"private_bytes,omitempty"`
 	// FileBytes is the size of the parameter file; Development tells that only a manifest beside it vouches for it.
 	FileBytes   bytesize.Bytes `json:"file_bytes,omitempty"`
 	Development bool           `json:"development,omitempty"`

@@ -53,12 +53,16 @@ type ProveTask struct {
 	HandoffReason string `json:"handoff_reason,omitempty"`
 	// Seconds are what synthesis measured; they go on into the result.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
+	Peaks   Peaks              `json:"stage_peaks,omitempty"`
 }
 
 // Check implements Body.
 func (t *ProveTask) Check() error {
 	if t.Circuit == "" || t.Segment == "" || t.Handoff != HandoffSHM && t.Handoff != HandoffDisk {
 		return fault.New(fault.Invalid, "prove task %s lacks circuit, segment or handoff", t.Attempt)
+	}
+	if err := t.Peaks.check(); err != nil {
+		return fmt.Errorf("prove task %s: %w", t.Attempt, err)
 	}
 	return checkWork(t.Attempt, t.Node, t.Device)
 }
@@ -80,9 +84,26 @@ type Result struct {
 	Handoff       string             `json:"handoff,omitempty"`
 	HandoffReason string             `json:"handoff_reason,omitempty"`
 	Seconds       map[string]float64 `json:"seconds,omitempty"`
-	// Peaks are the most that the attempt had of each pool, where that was measured.
-	Peaks       ledger.Amounts `json:"peaks,omitempty"`
-	TraceParent string         `json:"traceparent,omitempty"`
+	Peaks         Peaks              `json:"stage_peaks,omitempty"`
+	TraceParent   string             `json:"traceparent,omitempty"`
+}
+
+// Peaks are the most that an attempt had of each pool at each stage, where that was measured.
+type Peaks map[job.Stage]ledger.Amounts
+
+// peakStagesMax bounds the stages of peaks.
+const peakStagesMax = 8
+
+func (p Peaks) check() error {
+	if len(p) > peakStagesMax {
+		return fault.New(fault.Invalid, "peaks of %d stages are over the limit of %d", len(p), peakStagesMax)
+	}
+	for stage, amounts := range p {
+		if err := amounts.Check(); err != nil {
+			return fmt.Errorf("peaks of stage %.40q: %w", stage, err)
+		}
+	}
+	return nil
 }
 
 // ProofBytes is the size of one partition's proof.
@@ -102,8 +123,8 @@ func (r *Result) Check() error {
 	default:
 		return fault.New(fault.Invalid, "result of attempt %s has outcome %q", r.Attempt, r.Outcome)
 	}
-	if err := r.Peaks.Check(); err != nil {
-		return fmt.Errorf("result of attempt %s: peaks: %w", r.Attempt, err)
+	if err := r.Peaks.check(); err != nil {
+		return fmt.Errorf("result of attempt %s: %w", r.Attempt, err)
 	}
 	return checkWork(r.Attempt, r.Node, "x")
 }

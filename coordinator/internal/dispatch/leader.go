@@ -226,9 +226,7 @@ func (l *Leader) apply(event scheduler.Event) {
 			l.halted = ""
 			l.log.Info().Msg("devices work again, admission goes on")
 		case *scheduler.Drifted:
-			l.log.Warn().Str("circuit", d.Circuit).Str("kind", d.Kind).Str("pool", string(d.Pool)).
-				Stringer("said", d.Said).Stringer("peak", d.Peak).Stringer("booked", d.Booked).
-				Bool("over", d.Over).Bool("under", d.Under).Msg("what attempts take drifts from what workers say")
+			l.sizeDrifted(d)
 		default:
 			panic(fmt.Sprintf("dispatch: unknown decision %T", decision))
 		}

@@ -181,7 +181,7 @@ func (l *Leader) accept(ctx context.Context, result *wire.Result) settlement {
 	l.parts.Hooks.Hit(ctx, PointAccepted)
 	synth, device := durations(result.Seconds)
 	return settlement{job: j, ended: &scheduler.Ended{
-		Attempt: a, Outcome: job.OutcomeOK, Synth: synth, Device: device, Peaks: result.Peaks,
+		Attempt: a, Outcome: job.OutcomeOK, Synth: synth, Device: device, Peaks: scheduler.Peaks(result.Peaks),
 	}}
 }
 

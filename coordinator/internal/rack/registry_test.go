@@ -9,6 +9,7 @@ import (
 
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
@@ -163,7 +164,8 @@ func TestAViewPutsWorkersTogether(t *testing.T) {
 	r.Beat(beat("b", wire.RoleSynth, 1, func(b *wire.Beat) { b.Synth = synth }), at(0))
 	r.Beat(beat("c", wire.RoleSynth, 1, func(b *wire.Beat) { b.State = wire.StateNotReady }), at(0))
 	device := wire.DeviceState{Device: "gpu0", UUID: "U", Healthy: true, Circuits: []wire.DeviceCircuit{
-		{Circuit: "c", Ready: true, SRSBytes: 1000, SharedBytes: 20, WorkingBytes: 3, PendingBytes: 5, DeviceBytes: 7},
+		{Circuit: "c", Ready: true, SRSBytes: 1000, SharedBytes: 20, WorkingBytes: 3, PendingBytes: 5, DeviceBytes: 7,
+			PrivateBytes: 28},
 		{Circuit: "d", Ready: true}, {Circuit: "e", Missing: "e.params"},
 	}}
 	r.Beat(beat("g", wire.RoleGPU, 1, func(b *wire.Beat) { b.Devices = []wire.DeviceState{device} }), at(0))
@@ -184,6 +186,12 @@ func TestAViewPutsWorkersTogether(t *testing.T) {
 				"c": {Ready: true, Choices: []scheduler.Needs{
 					{Amounts: ledger.Amounts{ledger.PoolRAM: 115, ledger.PoolSHM: 100}, Assets: assets},
 					{Amounts: ledger.Amounts{ledger.PoolRAM: 15, ledger.PoolDisk: 100}, Assets: assets},
+				}, Computed: []scheduler.Computed{
+					{Stage: job.Synthesizing, Pool: ledger.PoolRAM, Bytes: 10},
+					{Stage: job.Synthesizing, Pool: ledger.PoolSHM, Bytes: 100},
+					{Stage: job.Synthesizing, Pool: ledger.PoolDisk, Bytes: 100},
+					{Stage: job.Proving, Pool: ledger.PoolRAM, Bytes: 28},
+					{Stage: job.Proving, Pool: sizes.VRAM, Bytes: 7},
 				}},
 				"d": {Missing: "no synthesis worker of the node knows circuit d"}, "e": {Missing: "e.params"},
 			},

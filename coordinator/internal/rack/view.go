@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -111,7 +113,7 @@ func (n *Node) devices(
 				continue
 			}
 			dv := scheduler.DeviceView{
-				Device: d.Device, Kind: d.Name, Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
+				Device: d.Device, Kind: clip(d.Name, sizes.KindBytesMax), Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
 				Instance: b.Instance, Wire: scheduler.Versions{Min: b.WireMin, Max: b.WireMax},
 				Circuits: map[string]scheduler.CircuitView{},
 			}
@@ -164,8 +166,28 @@ func circuitView(
 			Amounts: amounts(ledger.PoolRAM, ram, ledger.PoolDisk, s.SegmentBytes), Assets: assets,
 		})
 	}
+	v.Computed = computed(c, s)
 	return v
 }
+
+// computed is what workers compute by stage, for comparison with what is measured.
+func computed(c wire.DeviceCircuit, s wire.SynthCircuit) (all []scheduler.Computed) {
+	for _, one := range []scheduler.Computed{
+		{Stage: job.Synthesizing, Pool: ledger.PoolRAM, Bytes: s.ScratchBytes},
+		{Stage: job.Synthesizing, Pool: ledger.PoolSHM, Bytes: s.SegmentBytes},
+		{Stage: job.Synthesizing, Pool: ledger.PoolDisk, Bytes: s.SegmentBytes},
+		{Stage: job.Proving, Pool: ledger.PoolRAM, Bytes: c.PrivateBytes},
+		{Stage: job.Proving, Pool: sizes.VRAM, Bytes: c.DeviceBytes},
+	} {
+		if one.Bytes > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// clip bounds a text from outside.
+func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
 // assetsOf are the bytes that proofs of a circuit share: counted once per node (parameters, artifact) or device (B40).
 func assetsOf(d wire.DeviceState, c wire.DeviceCircuit, s wire.SynthCircuit) []ledger.Asset {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	// PeakMargin is added to measured peaks of memory where these are booked, as a share: 0.1 is a tenth. DriftMax is the
 	// share by which peaks may be off from what workers say before that is told.
 	PeakMargin, DriftMax float64
+	// PeakSlack is by how much measured ram may be over what workers compute without consequence.
+	PeakSlack bytesize.Bytes
 	// QuarantineAfter is how many blamed faults in a row take a device out.
 	QuarantineAfter int
 	// HaltWindow is the time within which blamed faults on more than half of the devices stop all admission.
@@ -59,16 +62,22 @@ type Config struct {
 
 // DefaultConfig is design section 4's start values.
 func DefaultConfig() Config {
+	learned := sizes.DefaultConfig()
 	return Config{
 		WorkAhead: 15 * time.Second, SealedAhead: 10 * time.Second,
 		DevicePartitionsMax: 64, SynthQueueMax: 1,
 		Ageing: time.Minute, Patience: time.Hour, GuessDefault: time.Minute, LoadRate: bytesize.GiB,
 		RefusalPause: time.Second, RefusalPauseMax: 30 * time.Second,
 		EvictIdle: 5 * time.Second, EvictTimeout: 15 * time.Second,
-		PeakMargin: 0.1, DriftMax: 0.2,
+		PeakMargin: learned.Margin, DriftMax: learned.DriftMax, PeakSlack: learned.Slack,
 		QuarantineAfter: 3, HaltWindow: time.Minute, AdmitsMax: 64,
 		Wire: Versions{Min: 1, Max: 1},
 	}
+}
+
+// sizes tunes what is learned.
+func (c *Config) sizes() sizes.Config {
+	return sizes.Config{Margin: c.PeakMargin, DriftMax: c.DriftMax, Slack: c.PeakSlack}
 }
 
 // Validate tells all that is wrong.
@@ -109,11 +118,8 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must not be negative, as %d is", name, value))
 		}
 	}
-	for name, share := range map[string]float64{"peak_margin": c.PeakMargin, "drift_max": c.DriftMax} {
-		if !(share >= 0 && share <= 10) {
-			errs = append(errs, fmt.Errorf("%s must be 0 to 10, not %g", name, share))
-		}
-	}
+	learned := c.sizes()
+	errs = append(errs, learned.Validate())
 	if c.Wire.Min < 1 || c.Wire.Max < c.Wire.Min {
 		errs = append(errs, fmt.Errorf("wire versions %d to %d are no range", c.Wire.Min, c.Wire.Max))
 	}

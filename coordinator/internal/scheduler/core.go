@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
 )
@@ -16,8 +17,10 @@ type Core struct {
 	out []Decision
 
 	circuits map[string]*circuit
-	// sizes are what was measured of attempts' memory.
-	sizes map[LearnedKey]*size
+	// sizes are what was measured of attempts' memory and time.
+	sizes *sizes.Table
+	// drifts counts how often drift began or ended.
+	drifts uint64
 	// tenants are those that have a quota; strangers counts the holdings of jobs that are not known.
 	tenants   map[job.Tenant]*tenant
 	strangers int
@@ -64,7 +67,7 @@ func New(cfg Config) (*Core, error) {
 	}
 	return &Core{
 		cfg: cfg, circuits: map[string]*circuit{}, jobs: map[job.ID]*jobState{}, runs: map[job.Attempt]*run{},
-		sizes: map[LearnedKey]*size{}, tenants: makeTenants(cfg.Quotas), generation: 1,
+		sizes: sizes.New(cfg.sizes()), tenants: makeTenants(cfg.Quotas), generation: 1,
 		shapes: map[shapeKey]*shape{}, nodes: map[job.Node]*node{},
 	}, nil
 }
@@ -113,6 +116,10 @@ func (c *Core) handle(event Event) {
 		c.resumed()
 	case Paused:
 		c.paused, c.pauseReason, c.allDirty = e.On, e.Reason, true
+	case Remembered:
+		c.remembered(e.Sizes)
+	case SizePinned:
+		c.pinned(e)
 	case Tick:
 		c.look()
 	default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/shared/job"
 )
 
@@ -53,6 +54,9 @@ type (
 	Halt struct{ Reason string }
 	// Unhalt says that a Halt is over: the devices work again.
 	Unhalt struct{}
+	// Drifted says that measured peaks are off from what workers compute by more than the configured share, or, when
+	// neither Over nor Under is set, not any more.
+	Drifted struct{ sizes.Size }
 )
 
 func (*Admit) decision()      {}
@@ -90,15 +94,15 @@ func (d *Halt) String() string { return "halt: " + d.Reason }
 
 // String is one line for scripts and debug logs.
 func (d *Drifted) String() string {
-	what := "as said"
+	what := "as computed"
 	switch {
 	case d.Over:
-		what = "more than said"
+		what = "more than computed"
 	case d.Under:
-		what = "less than said"
+		what = "less than computed"
 	}
-	return fmt.Sprintf("drift: %s of %s on %q is %s: %s of %s, %s are booked", d.Pool, d.Circuit, d.Kind, what, d.Peak,
-		d.Said, d.Booked)
+	return fmt.Sprintf("drift: %s of %s of %s on %q is %s: %s of %s, %s are booked", d.Stage, d.Pool, d.Circuit, d.Kind,
+		what, d.P99, d.Computed, d.Booked)
 }
 
 // String is one line for scripts and debug logs.

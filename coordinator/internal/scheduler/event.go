@@ -3,6 +3,8 @@ package scheduler
 import (
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -46,8 +48,8 @@ type (
 		BlameDevice bool
 		// Synth is how long synthesis took, Device for how long the device was taken; 0 is not known.
 		Synth, Device time.Duration
-		// Peaks are the most that the attempt had of each pool, by measurement; pools that were not measured are missing.
-		Peaks ledger.Amounts
+		// Peaks are the most that the attempt had of each pool at each stage, by measurement; pools that were not measured are missing.
+		Peaks Peaks
 	}
 	// Shrunk says that bytes of a running attempt are gone.
 	Shrunk struct {
@@ -77,6 +79,13 @@ type (
 		On     bool
 		Reason string
 	}
+	// Remembered brings what an earlier reign learned of sizes and speeds.
+	Remembered struct{ Sizes *sizes.Table }
+	// SizePinned has so many bytes booked for a size whatever is measured, or, with 0, no more.
+	SizePinned struct {
+		Key   sizes.Key
+		Bytes bytesize.Bytes
+	}
 	// Tick says that time has passed. Without other events it should come about every second.
 	Tick struct{}
 )
@@ -95,4 +104,6 @@ func (Evicted) event()    {}
 func (Readmitted) event() {}
 func (Resumed) event()    {}
 func (Paused) event()     {}
+func (Remembered) event() {}
+func (SizePinned) event() {}
 func (Tick) event()       {}

@@ -1,174 +1,151 @@
 package scheduler
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
 
-// LearnedKey is what a size is learned for: attempts at a circuit on devices of a kind, in a pool.
-type LearnedKey struct {
-	Circuit string
-	// Kind is the devices' model, "" where it is not known.
-	Kind string
-	Pool ledger.Pool
+// Computed is what workers compute that a stage of an attempt takes of a pool; sizes.VRAM stands for the device's own
+// memory.
+type Computed struct {
+	Stage job.Stage
+	Pool  ledger.Pool
+	Bytes bytesize.Bytes
 }
 
-// Learned is how much attempts really had of a pool, beside what workers say that they need.
-type Learned struct {
-	LearnedKey
-	// Said is what the workers say, Peak the 99th percentile of the latest measured peaks, Samples how many these are.
-	Said, Peak bytesize.Bytes
-	Samples    int
-	// Booked is what is booked: Said, or the peak and a margin where that is more. A size is never booked lower than the
-	// workers say, since their hosts book by the same word.
-	Booked bytesize.Bytes
-}
+// Peaks are the most that an attempt had of each pool at each stage, by measurement.
+type Peaks map[job.Stage]ledger.Amounts
 
-// Drifted says that measured peaks are off from what the workers say by more than [Config.DriftMax], or not any more.
-type Drifted struct {
-	Learned
-	// Over tells that more is used than was said. When neither Over nor Under is set the drift is over.
-	Over, Under bool
-}
-
-// samplesMax bounds the peaks that are remembered of one key, samplesMin is how many it takes to go by them.
-const (
-	samplesMax = 128
-	samplesMin = 5
-)
-
-// size is what was learned of one key.
-type size struct {
-	said bytesize.Bytes
-	// peaks are the latest, next is where the next one goes.
-	peaks       []bytesize.Bytes
-	next        int
-	over, under bool
-}
-
-// peak is the 99th percentile by nearest rank, 0 while there are too few.
-func (s *size) peak() bytesize.Bytes {
-	if len(s.peaks) < samplesMin {
-		return 0
+// computed is what the workers of a device compute for a stage and pool, 0 when they don't say.
+func (p *profile) computed(stage job.Stage, pool ledger.Pool) bytesize.Bytes {
+	for _, c := range p.view.Computed {
+		if c.Stage == stage && c.Pool == pool {
+			return c.Bytes
+		}
 	}
-	sorted := slices.Sorted(slices.Values(s.peaks))
-	return sorted[(len(sorted)*99+99)/100-1]
-}
-
-// booked is what is booked in place of what was said.
-func (c *Core) booked(s *size) bytesize.Bytes {
-	peak := s.peak()
-	if peak <= s.said+s.said/64 { // file systems count a little of their own
-		return s.said
-	}
-	return max(s.said, peak+bytesize.Bytes(float64(peak)*c.cfg.PeakMargin))
+	return 0
 }
 
 // learn takes the measured peaks of an attempt over. Pools that were not measured are not in them.
-func (c *Core) learn(r *run, peaks ledger.Amounts) {
-	for _, pool := range slices.Sorted(maps.Keys(peaks)) {
-		said, ok := saidOf(r.profile, pool)
-		if !ok || peaks[pool] <= 0 {
-			continue // the workers say something else by now
+func (c *Core) learn(r *run, peaks Peaks) {
+	for _, stage := range slices.Sorted(maps.Keys(peaks)) {
+		for _, pool := range slices.Sorted(maps.Keys(peaks[stage])) {
+			key := sizes.Key{
+				Circuit: r.profile.circuit.name, Stage: stage, Kind: r.device.view.Kind, Pool: sizes.PoolOf(pool),
+			}
+			out := c.sizes.Observe(c.now, key, r.profile.computed(stage, key.Pool), peaks[stage][pool])
+			if out.Resized {
+				c.resize(key)
+			}
+			if out.Told {
+				c.drifts++
+				c.emit(&Drifted{Size: out.Size})
+			}
 		}
-		key := LearnedKey{Circuit: r.profile.circuit.name, Kind: r.device.view.Kind, Pool: pool}
-		s := c.sizes[key]
-		if s == nil {
-			s = &size{}
-			c.sizes[key] = s
-		}
-		before := c.booked(s)
-		if s.said != said {
-			*s = size{said: said} // another build, another size: what was measured of the old one is worth nothing
-			before = said
-		}
-		if len(s.peaks) < samplesMax {
-			s.peaks = append(s.peaks, peaks[pool])
-		} else {
-			s.peaks[s.next] = peaks[pool]
-		}
-		s.next = (s.next + 1) % samplesMax
-		if c.booked(s) != before {
-			c.resize(key)
-		}
-		c.drift(key, s)
 	}
 }
 
-// saidOf is what the workers of a device say that an attempt takes of a pool, by the first way that takes any.
-func saidOf(p *profile, pool ledger.Pool) (bytesize.Bytes, bool) {
-	for _, needs := range p.view.Choices {
-		if said := needs.Amounts[pool]; said > 0 {
-			return said, true
+// Sizes is a copy of all that was learned.
+func (c *Core) Sizes() *sizes.Table { return c.sizes.Clone() }
+
+// SizesChanges rises with each change of what was learned.
+func (c *Core) SizesChanges() uint64 { return c.sizes.Changes() }
+
+// Drifts is how often measured sizes began or ceased to drift from what workers compute, and how many do now.
+func (c *Core) Drifts() (told uint64, now int) { return c.drifts, c.sizes.Drifting() }
+
+// remembered takes over what an earlier reign learned: sizes, and how fast devices are.
+func (c *Core) remembered(before *sizes.Table) {
+	c.sizes.Recall(before)
+	for _, s := range before.Speeds() {
+		circuit := c.circuit(s.Circuit)
+		typical := before.Typical(s.Circuit)
+		if circuit.device == 0 {
+			circuit.device = typical.Proof
+		}
+		if circuit.synth == 0 {
+			circuit.synth = typical.Synthesis
 		}
 	}
-	return 0, false
+	c.compileAll(func(*node, *device, *profile) bool { return true })
 }
 
-// drift tells when the peaks begin or cease to be off.
-func (c *Core) drift(key LearnedKey, s *size) {
-	peak := s.peak()
-	if peak == 0 {
-		return
+// pinned sets what is booked for a size, or lets it be measured again.
+func (c *Core) pinned(e SizePinned) {
+	var err error
+	if e.Bytes > 0 {
+		err = c.sizes.Pin(c.now, e.Key, e.Bytes)
+	} else {
+		err = c.sizes.Unpin(e.Key)
 	}
-	most := bytesize.Bytes(float64(s.said) * c.cfg.DriftMax)
-	over, under := peak > s.said+most, peak < s.said-most
-	if over == s.over && under == s.under {
-		return
+	if err == nil {
+		c.resize(e.Key)
 	}
-	s.over, s.under = over, under
-	c.emit(&Drifted{Learned: c.learned(key, s), Over: over, Under: under})
 }
 
-func (c *Core) learned(key LearnedKey, s *size) Learned {
-	return Learned{LearnedKey: key, Said: s.said, Peak: s.peak(), Samples: len(s.peaks), Booked: c.booked(s)}
-}
-
-// Learned gives all that was learned of sizes, by circuit, kind and pool.
-func (c *Core) Learned() []Learned {
-	out := make([]Learned, 0, len(c.sizes))
-	for key, s := range c.sizes {
-		out = append(out, c.learned(key, s))
-	}
-	slices.SortFunc(out, func(a, b Learned) int {
-		return cmp.Or(cmp.Compare(a.Circuit, b.Circuit), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pool, b.Pool))
-	})
-	return out
-}
-
-// corrected raises what an attempt is said to need to what was learned.
-func (c *Core) corrected(circuit, kind string, needs Needs) Needs {
-	var raised ledger.Amounts
-	for pool, said := range needs.Amounts {
-		s := c.sizes[LearnedKey{Circuit: circuit, Kind: kind, Pool: pool}]
-		if s == nil || c.booked(s) <= said {
+// corrected changes what an attempt is said to need by what was learned of its stages on a device.
+func (c *Core) corrected(p *profile, d *device, needs Needs) Needs {
+	var amounts ledger.Amounts
+	for _, said := range p.view.Computed {
+		key := sizes.Key{Circuit: p.circuit.name, Stage: said.Stage, Kind: d.view.Kind, Pool: said.Pool}
+		more := c.sizes.Surplus(key, said.Bytes)
+		pool := said.Pool
+		switch pool {
+		case sizes.VRAM:
+			pool = ledger.PoolVRAM(d.view.Device)
+		case ledger.PoolSHM, ledger.PoolDisk:
+			if needs.Amounts[pool] == 0 {
+				continue // it is the other way to run it
+			}
+		}
+		if more == 0 {
 			continue
 		}
-		if raised == nil {
-			raised = maps.Clone(needs.Amounts)
+		if amounts == nil {
+			amounts = maps.Clone(needs.Amounts)
 		}
-		raised[pool] = c.booked(s)
+		amounts[pool] += more
+		if pool == ledger.PoolSHM { // every byte of shm is one of ram, too
+			amounts[ledger.PoolRAM] += more
+		}
 	}
-	if raised != nil {
-		more := raised[ledger.PoolSHM] - needs.Amounts[ledger.PoolSHM] // every byte of shm is one of ram, too
-		raised[ledger.PoolRAM] = max(raised[ledger.PoolRAM], needs.Amounts[ledger.PoolRAM]+more)
-		needs.Amounts = raised
+	if amounts == nil {
+		return needs
 	}
+	for _, pool := range slices.Sorted(maps.Keys(amounts)) { // a pin may have taken more than there was
+		if amounts[pool] <= 0 {
+			delete(amounts, pool)
+		}
+	}
+	if shm := amounts[ledger.PoolSHM]; shm > 0 {
+		amounts[ledger.PoolRAM] = max(amounts[ledger.PoolRAM], shm)
+	}
+	needs.Amounts = amounts
 	return needs
 }
 
 // resize compiles the needs of all devices again that a key is about.
-func (c *Core) resize(key LearnedKey) {
+func (c *Core) resize(key sizes.Key) {
+	circuit := c.circuit(key.Circuit)
+	c.compileAll(func(_ *node, d *device, p *profile) bool { return p.circuit == circuit && d.view.Kind == key.Kind })
+}
+
+// compileAll compiles the needs again of the profiles that are affected.
+func (c *Core) compileAll(affected func(*node, *device, *profile) bool) {
 	for _, n := range c.order {
 		changed := false
 		for _, d := range n.devices {
-			if p := d.lookup(c.circuit(key.Circuit)); p != nil && d.view.Kind == key.Kind {
-				c.compile(n, d.view.Kind, p)
-				changed = true
+			for _, p := range d.profiles {
+				if p != nil && affected(n, d, p) {
+					c.recall(d, p)
+					c.compile(n, d, p)
+					changed = true
+				}
 			}
 		}
 		if changed {
@@ -178,11 +155,19 @@ func (c *Core) resize(key LearnedKey) {
 	}
 }
 
+// recall gives a device that was not measured yet in this reign the speed that it had.
+func (c *Core) recall(d *device, p *profile) {
+	if p.device == 0 {
+		p.device = c.sizes.Speed(p.circuit.name, d.node.name, d.view.Device).Proof
+		d.counted = false
+	}
+}
+
 // compile makes the choices of a circuit on a device.
-func (c *Core) compile(n *node, kind string, p *profile) {
+func (c *Core) compile(n *node, d *device, p *profile) {
 	p.choices = nil
 	for _, needs := range p.view.Choices {
-		ch := n.compile(c.corrected(p.circuit.name, kind, needs))
+		ch := n.compile(c.corrected(p, d, needs))
 		ch.fits = c.fitsEmpty(n, &ch)
 		p.choices = append(p.choices, ch)
 	}

@@ -1,6 +1,10 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
+)
 
 // circuit is what is known of a circuit on the whole rack.
 type circuit struct {
@@ -52,8 +56,18 @@ func (c *Core) measure(r *run, synth, device time.Duration) {
 	smooth(&r.profile.device, device)
 	smooth(&r.profile.circuit.device, device)
 	smooth(&r.profile.circuit.synth, synth)
+	c.keepSpeed(r, synth)
 	r.device.counted = false
 	c.touch(r.node)
+}
+
+// keepSpeed has the table of what was learned keep how fast a device is.
+func (c *Core) keepSpeed(r *run, synth time.Duration) {
+	key := sizes.SpeedKey{Circuit: r.profile.circuit.name, Node: r.node.name, Device: r.device.view.Device}
+	s := c.sizes.Speed(key.Circuit, key.Node, key.Device)
+	smooth(&s.Synthesis, synth)
+	s.Proof, s.At, s.Samples = r.profile.device, c.now, s.Samples+1
+	c.sizes.SetSpeed(key, s)
 }
 
 // smooth moves an average a quarter of the way to a new value; 0 is no value.

@@ -48,6 +48,7 @@ func (c *Core) deviceSeen(n *node, v *DeviceView, resized bool) bool {
 	}
 	d.present = true
 	changed := resized || d.view.Kind != v.Kind
+	var fresh []*profile
 	for name := range d.view.Circuits {
 		if _, ok := v.Circuits[name]; !ok {
 			p := d.profile(c.circuit(name))
@@ -61,14 +62,19 @@ func (c *Core) deviceSeen(n *node, v *DeviceView, resized bool) bool {
 		}
 		changed = true
 		p.view = view
-		c.compile(n, v.Kind, p)
+		fresh = append(fresh, p)
 	}
 	d.view = *v
+	for _, p := range fresh {
+		c.recall(d, p)
+		c.compile(n, d, p)
+	}
 	return changed
 }
 
 func equalCircuit(a, b *CircuitView) bool {
-	return a.Ready == b.Ready && a.Missing == b.Missing && slices.EqualFunc(a.Choices, b.Choices, equalNeeds)
+	return a.Ready == b.Ready && a.Missing == b.Missing && slices.EqualFunc(a.Choices, b.Choices, equalNeeds) &&
+		slices.Equal(a.Computed, b.Computed)
 }
 
 func equalNeeds(a, b Needs) bool {

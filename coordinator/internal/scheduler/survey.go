@@ -19,8 +19,8 @@ type survey struct {
 	unfit *Unfit
 }
 
-// sizes tells which nodes could hold a circuit's partitions.
-type sizes struct {
+// fitness tells which nodes could hold a circuit's partitions.
+type fitness struct {
 	unfit   *Unfit
 	fitting bool
 	// choices are what it takes where workers say so, unsized the nodes where they do not.
@@ -30,7 +30,7 @@ type sizes struct {
 
 func (c *Core) survey(circuit *circuit) survey {
 	var s survey
-	var z sizes
+	var z fitness
 	for _, n := range c.order {
 		if !n.gone && n.seen {
 			s.nodes++
@@ -53,7 +53,7 @@ func (c *Core) survey(circuit *circuit) survey {
 
 // surveyNode takes a node in. What keeps the whole node from work is told before what its devices lack, since that
 // often only follows from it.
-func (c *Core) surveyNode(s *survey, z *sizes, n *node, circuit *circuit) {
+func (c *Core) surveyNode(s *survey, z *fitness, n *node, circuit *circuit) {
 	excuse := c.nodeExcuse(n)
 	if excuse != "" {
 		s.excuses = append(s.excuses, string(n.name)+" "+excuse)
@@ -125,7 +125,7 @@ func (p *profile) anyFits() bool {
 }
 
 // size takes in whether a node could hold what a device needs.
-func (c *Core) size(z *sizes, n *node, pr *profile) {
+func (c *Core) size(z *fitness, n *node, pr *profile) {
 	z.choices = append(z.choices, pr.choices...)
 	z.fitting = z.fitting || len(n.view.Capacity) == 0 // its host has not reported yet
 	for i := range pr.choices {

@@ -127,6 +127,8 @@ type CircuitView struct {
 	// Choices are the ways to run an attempt, the preferred one first (say a segment in shm, then one on disk). A later
 	// one is taken only where the first can never fit, or for a device that has nothing to do.
 	Choices []Needs
+	// Computed is what the workers compute by stage and pool: measured peaks are compared with it.
+	Computed []Computed
 }
 
 // DeviceView is what the scheduler knows of a device.
