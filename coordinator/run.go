@@ -24,6 +24,7 @@ import (
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -161,6 +162,8 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 		// Every tenant may have all its requests in hand, and so may one that is no more configured.
 		RequestsMax: c.config.Intake.SubmitBurst * (len(c.config.Streams.Tenants) + 1),
 		Hooks:       c.hooks,
+		Tracer:      c.config.Tracer,
+		Carrier:     telemetry.NewCarrier(c.log, brokenTraceEvery),
 	}
 	stopServing, err := c.bus.Serve(serving.Service())
 	if err != nil {
@@ -208,7 +211,7 @@ func (c *coordinator) lead(ctx context.Context, reign lead.Reign) error {
 	}
 	leader, err := dispatch.New(c.config.dispatch(), dispatch.Parts{
 		Bus: c.bus, Store: c.store, Nodes: c.nodes, Ledger: c.ledger, Verifier: c.verifier, Hooks: c.hooks, Log: c.log,
-		Tenants: tenants,
+		Tenants: tenants, Tracer: c.config.Tracer,
 	}, reign)
 	if err != nil {
 		return err
@@ -221,6 +224,9 @@ func (c *coordinator) lead(ctx context.Context, reign lead.Reign) error {
 	defer stop()
 	return leader.Run(ctx)
 }
+
+// brokenTraceEvery bounds the lines about requests whose trace context is broken.
+const brokenTraceEvery = time.Minute
 
 // takeBeat takes a beat of a worker.
 func (c *coordinator) takeBeat(m bus.Message) {

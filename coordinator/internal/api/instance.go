@@ -10,6 +10,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -27,6 +28,9 @@ type Instance struct {
 	// RequestsMax is how many requests of a kind are in hand at a time; 0 is bus.ConcurrentMaxDefault.
 	RequestsMax int
 	Hooks       *hook.Points // nil: none
+	// Tracer makes spans, Carrier takes trace contexts out of requests; nil makes and takes none.
+	Tracer  *telemetry.Tracer
+	Carrier *telemetry.Carrier
 }
 
 // Service gives the endpoints.
@@ -35,7 +39,7 @@ func (i *Instance) Service() bus.Service {
 		Name: "c2", Version: Version, Description: "submit jobs and ask about them",
 		ConcurrentMax: max(i.RequestsMax, bus.ConcurrentMaxDefault),
 		Endpoints: []bus.Endpoint{
-			endpoint("submit", "c2."+wire.VerbSubmit+".*", i.submit),
+			i.traced(endpoint("submit", "c2."+wire.VerbSubmit+".*", i.submit)),
 			endpoint("status", "c2."+wire.VerbStatus+".*", i.status),
 			endpoint("jobs", "c2."+wire.VerbJobs+".*", i.jobs),
 			endpoint("admin-jobs", wire.AdminSubject(wire.AdminJobs), i.allJobs),
@@ -49,7 +53,10 @@ func (i *Instance) submit(ctx context.Context, subject string, q *wire.Submit) (
 	if err != nil {
 		return nil, err
 	}
-	return i.Intake.Submit(ctx, tenant, q), nil
+	accept := i.trace(ctx, tenant, q)
+	reply := i.Intake.Submit(telemetry.WithPath(ctx, accept.path), tenant, q)
+	accept.end(reply)
+	return reply, nil
 }
 
 func (i *Instance) status(ctx context.Context, subject string, q *wire.JobRequest) (*wire.StatusReply, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -43,6 +44,7 @@ type admission struct {
 }
 
 func (l *Leader) carryOut(ctx context.Context, call ledger.Call, d *scheduler.Admit) (out admission) {
+	began := time.Now()
 	if err := l.claimable(d.Attempt); err != nil {
 		return admission{refusal: err, ofJob: true}
 	}
@@ -51,7 +53,7 @@ func (l *Leader) carryOut(ctx context.Context, call ledger.Call, d *scheduler.Ad
 	}
 	l.parts.Hooks.Hit(ctx, PointReserved)
 	out.reserved = true
-	j, err := l.claim(ctx, d)
+	j, before, err := l.claim(ctx, d)
 	if err != nil {
 		out.refusal, out.ofJob = err, true
 		// The write may have been stored although its answer was lost: then the record shows it, and a reservation that
@@ -64,7 +66,11 @@ func (l *Leader) carryOut(ctx context.Context, call ledger.Call, d *scheduler.Ad
 	}
 	l.parts.Hooks.Hit(ctx, PointClaimed)
 	out.claimed = j.Record
-	switch err := l.publishTask(ctx, j.Record, d.Attempt, d.Needs.Amounts); {
+	path := l.traceClaim(j.Record, d, &before, began)
+	path.Send(telemetry.TemplateSynth, wire.SynthSubject(d.Place.Node), d.Attempt.String(), 0)
+	err = l.publishTask(ctx, j.Record, d.Attempt, d.Needs.Amounts)
+	path.End(err)
+	switch {
 	case err == nil:
 		out.published = true
 		l.parts.Hooks.Hit(ctx, PointPublished)
@@ -90,10 +96,12 @@ func (l *Leader) claimable(a job.Attempt) error {
 	return nil
 }
 
-// claim makes the attempt the owner of its partition. Doing it again, after an answer that was lost, is no error.
-func (l *Leader) claim(ctx context.Context, d *scheduler.Admit) (store.Job, error) {
-	return l.parts.Store.Update(ctx, d.Attempt.Job, func(r *job.Record) error {
+// claim makes the attempt the owner of its partition, and gives what the partition was before. Doing it again, after an
+// answer that was lost, is no error.
+func (l *Leader) claim(ctx context.Context, d *scheduler.Admit) (j store.Job, before job.Partition, err error) {
+	j, err = l.parts.Store.Update(ctx, d.Attempt.Job, func(r *job.Record) error {
 		p := &r.Partitions[d.Attempt.Partition]
+		before = *p
 		if owns(r, d.Attempt) && p.Node == d.Place.Node && p.Device == d.Place.Device {
 			return store.ErrUnchanged
 		}
@@ -103,6 +111,7 @@ func (l *Leader) claim(ctx context.Context, d *scheduler.Admit) (store.Job, erro
 		_, err := r.Claim(d.Attempt.Partition, d.Place.Node, d.Place.Device, time.Now().UTC())
 		return err
 	})
+	return j, before, err
 }
 
 // unclaim undoes a claim whose task found no room in the queue (B58): nobody can have got it.
@@ -167,14 +176,14 @@ func (l *Leader) publishAgain(
 	p := &r.Partitions[a.Partition]
 	data, err := wire.Encode(&wire.SynthTask{
 		Attempt: a, Node: p.Node, Device: p.Device, Circuit: r.Circuit, Slice: p.Slice, Amounts: amounts,
-		Priority: r.Priority, Deadline: r.Deadline, TraceParent: r.TraceParent,
+		Priority: r.Priority, Deadline: r.Deadline, TraceParent: attemptTrace(r, a),
 	})
 	if err != nil {
 		return false, fmt.Errorf("encode task of attempt %s: %w", a, err)
 	}
 	ctx, cancel := l.call(ctx)
 	defer cancel()
-	duplicate, err = l.parts.Bus.Publish(ctx, l.message(wire.SynthSubject(p.Node), a.String(), data, r.TraceParent))
+	duplicate, err = l.parts.Bus.Publish(ctx, l.message(wire.SynthSubject(p.Node), a.String(), data, attemptTrace(r, a)))
 	if err != nil {
 		return false, fmt.Errorf("publish task of attempt %s: %w", a, err)
 	}

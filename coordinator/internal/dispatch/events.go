@@ -7,11 +7,9 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
-
-// traceHeader carries the trace context of a message.
-const traceHeader = "traceparent"
 
 // publish stores a message in its stream.
 func (l *Leader) publish(ctx context.Context, subject, id string, data []byte, trace string) error {
@@ -85,8 +83,8 @@ func (l *Leader) sendControl(c *wire.Control) {
 // message puts a message together.
 func (l *Leader) message(subject, id string, data []byte, trace string) bus.Message {
 	m := bus.Message{Subject: subject, ID: id, Data: data}
-	if trace != "" {
-		m.Header = map[string]string{traceHeader: trace}
+	if c, err := telemetry.ParseTrace(trace); err == nil {
+		m.Header = c.Header()
 	}
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // assemble finishes a job all of whose partitions are verified: all are verified together, the proof is stored, and
@@ -19,14 +20,17 @@ func (l *Leader) assemble(s *jobState, r *job.Record) {
 	s.assembling = true
 	s.busy++
 	l.lanes.do(laneOfJob(r.ID), func(ctx context.Context) {
+		ctx = l.traceAssembly(ctx, r)
 		j, err := l.finish(ctx, r)
+		telemetry.PathOf(ctx).End(err)
 		l.inbox.post(func() {
 			s.assembling = false
 			if err != nil {
 				s.retryAt = time.Now().Add(l.cfg.Tick)
 				l.log.Warn().Err(err).Str("c2.job.id", string(r.ID)).Msg("job not assembled yet")
 			} else {
-				l.log.Info().Str("c2.job.id", string(r.ID)).Str("state", string(j.Record.State)).Msg("job ended")
+				l.log.Info().Str("c2.job.id", string(r.ID)).Str("state", string(j.Record.State)).
+					EmbedObject(telemetry.InTrace(r.TraceParent)).Msg("job ended")
 			}
 			l.changed(s, r.ID, "assemble", j, err, nil)
 		})
@@ -34,6 +38,7 @@ func (l *Leader) assemble(s *jobState, r *job.Record) {
 }
 
 func (l *Leader) finish(ctx context.Context, r *job.Record) (store.Job, error) {
+	telemetry.PathOf(ctx).Enter(telemetry.SpanAssemble)
 	proof, bad, err := l.parts.Verifier.Job(ctx, r)
 	switch {
 	case err == nil:
@@ -47,6 +52,7 @@ func (l *Leader) finish(ctx context.Context, r *job.Record) (store.Job, error) {
 		}
 		return l.parts.Store.Update(ctx, r.ID, func(r *job.Record) error { return r.FailWhole(report, time.Now().UTC()) })
 	}
+	telemetry.PathOf(ctx).Enter(telemetry.SpanStore)
 	object, err := l.parts.Store.PutProof(ctx, r, proof)
 	if err != nil {
 		return store.Job{}, err

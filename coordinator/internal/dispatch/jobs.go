@@ -204,6 +204,7 @@ func (l *Leader) end(ctx context.Context, r *job.Record) error {
 	if err := l.tell(ctx, r, what, nil); err != nil {
 		return err
 	}
+	l.traceEnd(r)
 	if r.State == job.Failed {
 		return nil // it may be replayed
 	}

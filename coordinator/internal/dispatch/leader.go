@@ -18,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -50,6 +51,8 @@ type Parts struct {
 	Log      zerolog.Logger
 	// Tenants are known beside those that have jobs, for the sweep.
 	Tenants []job.Tenant
+	// Tracer makes spans; nil makes none.
+	Tracer *telemetry.Tracer
 }
 
 // Leader does the leader's work during one reign. Its fields belong to the loop, unless it says otherwise.

@@ -10,6 +10,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -150,11 +151,12 @@ func (l *Leader) lose(a job.Attempt, cause string) {
 	if t != nil {
 		t.running = false // asked once
 	}
-	mine := false
+	mine, before := false, job.Partition{}
 	l.change(a.Job, "lose", func(r *job.Record) error {
 		if mine = owns(r, a); !mine {
 			return store.ErrUnchanged
 		}
+		before = r.Partitions[a.Partition]
 		return r.Lose(a, cause, l.cfg.Policy, time.Now().UTC())
 	}, func(j store.Job, err error) {
 		if err != nil {
@@ -165,7 +167,11 @@ func (l *Leader) lose(a job.Attempt, cause string) {
 		}
 		if l.tookAway(j.Record, a, job.OutcomeLost, cause, mine) {
 			l.lost.Add(1)
-			l.log.Warn().Str("attempt", a.String()).Str("cause", cause).Msg("attempt was lost")
+			if mine {
+				l.traceLost(j.Record, a, &before, cause)
+			}
+			l.log.Warn().Str("attempt", a.String()).Str("cause", cause).
+				EmbedObject(telemetry.InTrace(attemptTrace(j.Record, a))).Msg("attempt was lost")
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -61,7 +62,9 @@ func (l *Leader) takeResult(d bus.Delivery, done func()) {
 	s.busy++
 	l.lanes.do(laneOfJob(id), func(ctx context.Context) {
 		defer done()
+		ctx = l.traceResult(ctx, m, result)
 		out := l.judge(ctx, result)
+		telemetry.PathOf(ctx).End(out.err)
 		l.parts.Hooks.Hit(ctx, PointBeforeAck)
 		l.settle(ctx, d, out)
 		l.inbox.post(func() {
@@ -123,6 +126,7 @@ func (l *Leader) judge(ctx context.Context, result *wire.Result) settlement {
 	}
 	report, blame := result.Fault, result.BlameDevice
 	if result.Outcome == job.OutcomeOK {
+		telemetry.PathOf(ctx).Enter(telemetry.SpanVerify)
 		err := l.parts.Verifier.Partition(ctx, j.Record, a.Partition, result.Proof)
 		switch {
 		case err == nil:
@@ -162,6 +166,7 @@ func (l *Leader) stale(ctx context.Context, j store.Job, a job.Attempt) settleme
 // accept stores a verified proof in the record.
 func (l *Leader) accept(ctx context.Context, result *wire.Result) settlement {
 	a := result.Attempt
+	telemetry.PathOf(ctx).Enter(telemetry.SpanRecord)
 	j, err := l.parts.Store.Update(ctx, a.Job, func(r *job.Record) error {
 		if p := &r.Partitions[a.Partition]; p.Stage == job.Verified && p.Fence == a.Fence {
 			return store.ErrUnchanged
@@ -344,6 +349,7 @@ func (l *Leader) judged(result *wire.Result, out *settlement, err error) {
 		entry = l.log.Warn().AnErr("fault", asError(result.Fault))
 	}
 	entry.Str("attempt", result.Attempt.String()).Str("c2.node.id", string(result.Node)).
+		EmbedObject(telemetry.InTrace(result.TraceParent)).
 		Str("outcome", string(out.ended.Outcome)).Msg("attempt ended")
 	l.endTrack(result.Attempt)
 	l.apply(*out.ended)

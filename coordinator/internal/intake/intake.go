@@ -15,6 +15,7 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/proof/sdr"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -115,6 +116,7 @@ func (in *Intake) submit(ctx context.Context, tenant job.Tenant, request *wire.S
 		return nil, err
 	}
 	defer done()
+	telemetry.PathOf(ctx).Enter(telemetry.SpanCheckInput)
 	input, err := in.read(ctx, tenant, request)
 	if err != nil {
 		return nil, err
@@ -213,6 +215,8 @@ func (in *Intake) accept(
 	if err != nil {
 		return nil, err
 	}
+	telemetry.PathOf(ctx).About(telemetry.JobFacts(record)...)
+	telemetry.PathOf(ctx).Enter(telemetry.SpanStoreInput)
 	if existing, err := in.records.Find(ctx, tenant, request.Key); err != nil {
 		return nil, err
 	} else if existing != nil {
