@@ -32,7 +32,11 @@ func (b *Bus) KV(ctx context.Context, bucket string) (bus.KV, error) {
 		return nil, fmt.Errorf("open bucket %s: %w", bucket, err)
 	}
 	defer cancel()
-	store, err := b.js.KeyValue(ctx, bucket)
+	var store jetstream.KeyValue
+	err = b.found(ctx, func(ctx context.Context) (err error) {
+		store, err = b.js.KeyValue(ctx, bucket)
+		return err
+	})
 	if err != nil {
 		return nil, b.wrap(err, "open bucket %s", bucket)
 	}

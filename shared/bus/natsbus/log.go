@@ -34,7 +34,7 @@ func (b *Bus) stream(ctx context.Context, name string) (jetstream.Stream, contex
 		return nil, nil, nil, fmt.Errorf("open stream %s: %w", name, err)
 	}
 	var s jetstream.Stream
-	err = b.answered(ctx, func(ctx context.Context) (err error) {
+	err = b.found(ctx, func(ctx context.Context) (err error) {
 		s, err = b.js.Stream(ctx, name)
 		return err
 	})

@@ -29,6 +29,24 @@ func (b *Bus) answered(ctx context.Context, request func(context.Context) error)
 	}
 }
 
+// absentLooks is how often a stream of a cluster is looked for that is not there.
+const absentLooks = 4
+
+// found is answered for a request that opens a stream. A server of a cluster that was started a moment ago, and was to
+// lead a stream, says that there is none until it has read it; its leader, asked by the same request, is mostly faster.
+func (b *Bus) found(ctx context.Context, open func(context.Context) error) error {
+	looks := 0
+	return b.answered(ctx, func(ctx context.Context) error {
+		err := open(ctx)
+		if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
+			if looks++; looks < absentLooks && b.conn.ConnectedClusterName() != "" {
+				return fault.As(fault.Transient, err)
+			}
+		}
+		return err
+	})
+}
+
 // ofLeader refuses what another server than the stream's leader told. One that was started anew and was to be leader
 // answers for ten seconds, with what it had when it ended, and so do all that see no leader.
 func ofLeader(c *jetstream.ClusterInfo) error {

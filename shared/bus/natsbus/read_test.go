@@ -3,7 +3,9 @@ package natsbus
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/proofrack/proofrack/shared/bus"
@@ -112,4 +114,44 @@ func TestReadingOfAServerThatIsBehindIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A stream of a cluster is not there when several answers say so; without a cluster the first one counts.
+func TestStreamOfAClusterIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	for cluster, want := range map[string]int{"": 1, "c": absentLooks} {
+		s, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+			Cluster: server.ClusterOpts{Name: cluster, Host: "127.0.0.1", Port: clusterPort(cluster)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		if !s.ReadyForConnections(time.Minute) {
+			t.Fatal("server is not ready")
+		}
+		cfg := DefaultConfig()
+		cfg.URLs = []string{s.ClientURL()}
+		b, err := Dial(t.Context(), cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks := 0
+		err = b.found(t.Context(), func(context.Context) error { looks++; return jetstream.ErrStreamNotFound })
+		if looks != want || fault.KindOf(b.wrap(err, "open")) != fault.NotFound {
+			t.Errorf("in cluster %q: %d looks, %v", cluster, looks, err)
+		}
+		b.Close()
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// clusterPort gives a server one for its cluster, if it has any.
+func clusterPort(cluster string) int {
+	if cluster == "" {
+		return 0
+	}
+	return server.RANDOM_PORT
 }
