@@ -102,6 +102,9 @@ func undocumented(d ast.Decl) []*ast.Ident {
 func checkNoInit(repo *repository) []finding {
 	var found []finding
 	repo.eachFile(func(_ *folder, file *sourceFile) {
+		if file.generated {
+			return
+		}
 		for _, d := range file.syntax.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
 				found = append(found, finding{"no init", file.path, repo.line(f.Pos()), "init function"})
