@@ -39,7 +39,7 @@ type Config struct {
 
 // ServeConfig is about clients.
 type ServeConfig struct {
-	Listen      string        `doc:"unix:///path of a socket, or address:port of loopback: the protocol has no encryption."`
+	Listen      string        `doc:"unix:///path of a socket, or address:port of loopback; nothing is encrypted."`
 	SocketMode  string        `doc:"Who may connect to the socket, as an octal file mode; its folder's mode counts too."`
 	Tenant      string        `doc:"Tenant whose jobs these are; empty for the credential's, else main."`
 	BodiesMax   int           `doc:"Inputs of PoRep held in memory at once; more wait at their clients, unread."`

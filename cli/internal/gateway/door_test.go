@@ -270,7 +270,8 @@ func TestSocketOfADeadGatewayIsReplacedAndNothingElse(t *testing.T) {
 		t.Errorf("a file: %v", err)
 	}
 	config.Listen = "unix://" + filepath.Join(folder, "none", "s")
-	if _, err := config.listen(t.Context()); fault.KindOf(err) != fault.Invalid || fault.ReportOf("", err).Hint == "" {
+	if _, err := config.listen(t.Context()); fault.KindOf(err) != fault.Invalid ||
+		fault.ReportOf("", err).Hint == "" {
 		t.Errorf("no folder: %v", err)
 	}
 }

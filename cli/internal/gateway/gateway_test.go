@@ -106,7 +106,8 @@ func TestFailedJobDoesNotAnswerTheNextTry(t *testing.T) {
 		a := <-proved
 		check(t, a.err)
 		if r := a.value.Result; r.Status != cuzkv1.AwaitProofResponse_FAILED || r.ErrorMessage != "the device is gone" ||
-			r.JobId != string(id) || len(r.Proof) > 0 {
+			r.JobId != string(id) ||
+			len(r.Proof) > 0 {
 			t.Errorf("try %d: %v", try, r)
 		}
 	}
@@ -324,7 +325,8 @@ func TestAnotherGatewayGoesOn(t *testing.T) {
 	proved := g.prove(g.ctx(), request(t, "a", "2KiB-v1_1"))
 	id := g.rack.accepted(1)
 	g.stop(service.HandBack)
-	if a := <-proved; status.Code(a.err) != codes.Unavailable || !strings.Contains(a.err.Error(), "send the request again") {
+	if a := <-proved; status.Code(a.err) != codes.Unavailable ||
+		!strings.Contains(a.err.Error(), "send the request again") {
 		t.Errorf("%v", a)
 	}
 	next := startAt(t, g.rack, nil)

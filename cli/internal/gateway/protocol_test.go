@@ -76,25 +76,44 @@ func goldens() map[string]struct {
 		Randomness: []byte{7}, PartitionIndex: 9, CommROld: []byte{10}, CommRNew: []byte{11}, CommDNew: []byte{12},
 	}
 	result := []field{
-		{1, "j"}, {2, 1}, {3, []byte{1, 2}}, {4, "e"}, {10, 100}, {11, 101}, {12, 102}, {13, 103}, {14, uint64(1 << 40)},
+		{
+			1,
+			"j",
+		}, {2, 1}, {3, []byte{1, 2}}, {4, "e"}, {10, 100}, {11, 101}, {12, 102}, {13, 103}, {14, uint64(1 << 40)},
 	}
 	ended := &cuzkv1.AwaitProofResponse{
 		JobId: "j", Status: 1, Proof: []byte{1, 2}, ErrorMessage: "e", QueueWaitMs: 100, SrsLoadMs: 101,
 		SynthesisMs: 102, GpuComputeMs: 103, TotalMs: 1 << 40,
 	}
 	return map[string]golden{
-		"submit_request":  {handMade(submit...), submitted},
-		"submit_response": {handMade(field{1, "j"}, field{2, 3}, field{3, "g"}), &cuzkv1.SubmitProofResponse{JobId: "j", QueuePosition: 3, AssignedGpu: "g"}},
-		"await_request":   {handMade(field{1, "j"}, field{2, 60000}), &cuzkv1.AwaitProofRequest{JobId: "j", TimeoutMs: 60000}},
+		"submit_request": {handMade(submit...), submitted},
+		"submit_response": {
+			handMade(field{1, "j"}, field{2, 3}, field{3, "g"}),
+			&cuzkv1.SubmitProofResponse{JobId: "j", QueuePosition: 3, AssignedGpu: "g"},
+		},
+		"await_request": {
+			handMade(field{1, "j"}, field{2, 60000}),
+			&cuzkv1.AwaitProofRequest{JobId: "j", TimeoutMs: 60000},
+		},
 		"await_response":  {handMade(result...), ended},
 		"prove_request":   {handMade(field{1, submit}), &cuzkv1.ProveRequest{Submit: submitted}},
 		"prove_response":  {handMade(field{1, result}), &cuzkv1.ProveResponse{Result: ended}},
 		"cancel_request":  {handMade(field{1, "j"}), &cuzkv1.CancelProofRequest{JobId: "j"}},
 		"cancel_response": {handMade(field{1, 1}), &cuzkv1.CancelProofResponse{WasRunning: true}},
 		"status_response": {
-			handMade(field{1, []field{{1, 1}, {2, "n"}, {3, 2}, {4, 3}, {5, "j"}, {6, "k"}}},
-				field{2, []field{{1, "porep-32g"}, {2, 2}, {3, 4}, {4, 5}}}, field{3, []field{{1, "q"}, {2, 6}, {3, 7}}},
-				field{4, 8}, field{5, 9}, field{6, 10}, field{7, 11}, field{8, 12}),
+			handMade(
+				field{1, []field{{1, 1}, {2, "n"}, {3, 2}, {4, 3}, {5, "j"}, {6, "k"}}},
+				field{
+					2,
+					[]field{{1, "porep-32g"}, {2, 2}, {3, 4}, {4, 5}},
+				},
+				field{3, []field{{1, "q"}, {2, 6}, {3, 7}}},
+				field{4, 8},
+				field{5, 9},
+				field{6, 10},
+				field{7, 11},
+				field{8, 12},
+			),
 			&cuzkv1.GetStatusResponse{
 				Gpus: []*cuzkv1.GPUStatus{{
 					Ordinal: 1, Name: "n", VramTotalBytes: 2, VramFreeBytes: 3, CurrentJobId: "j", CurrentProofKind: "k",
@@ -109,9 +128,15 @@ func goldens() map[string]struct {
 		},
 		"metrics_response": {handMade(field{1, "m"}), &cuzkv1.GetMetricsResponse{PrometheusText: "m"}},
 		"preload_request":  {handMade(field{1, "c"}), &cuzkv1.PreloadSrsRequest{CircuitId: "c"}},
-		"preload_response": {handMade(field{1, 1}, field{2, 5}), &cuzkv1.PreloadSrsResponse{AlreadyLoaded: true, LoadTimeMs: 5}},
-		"evict_request":    {handMade(field{1, "c"}), &cuzkv1.EvictSrsRequest{CircuitId: "c"}},
-		"evict_response":   {handMade(field{1, 1}, field{2, 5}), &cuzkv1.EvictSrsResponse{WasLoaded: true, FreedBytes: 5}},
+		"preload_response": {
+			handMade(field{1, 1}, field{2, 5}),
+			&cuzkv1.PreloadSrsResponse{AlreadyLoaded: true, LoadTimeMs: 5},
+		},
+		"evict_request": {handMade(field{1, "c"}), &cuzkv1.EvictSrsRequest{CircuitId: "c"}},
+		"evict_response": {
+			handMade(field{1, 1}, field{2, 5}),
+			&cuzkv1.EvictSrsResponse{WasLoaded: true, FreedBytes: 5},
+		},
 	}
 }
 
@@ -165,7 +190,9 @@ func TestNamesOnTheWire(t *testing.T) {
 			t.Errorf("%s is %d", name, got)
 		}
 	}
-	for name, number := range map[string]int32{"PRIORITY_UNSPECIFIED": 0, "LOW": 1, "NORMAL": 2, "HIGH": 3, "CRITICAL": 4} {
+	for name, number := range map[string]int32{
+		"PRIORITY_UNSPECIFIED": 0, "LOW": 1, "NORMAL": 2, "HIGH": 3, "CRITICAL": 4,
+	} {
 		if got, ok := cuzkv1.Priority_value[name]; !ok || got != number {
 			t.Errorf("%s is %d", name, got)
 		}
