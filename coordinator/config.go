@@ -22,6 +22,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
+	"github.com/proofrack/proofrack/shared/metrics"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/telemetry"
@@ -40,6 +41,7 @@ type Config struct {
 	NATS     natsbus.Config        `doc:"The NATS servers and who we are there."`
 	Service  service.Config        `doc:"How the program starts and ends."`
 	HTTP     service.HTTPConfig    `doc:"Health checks."`
+	Metrics  metrics.Config        `doc:"Numbers for Prometheus; see docs/metrics.md."`
 	Logs     telemetry.LogConfig   `doc:"What is logged, and how."`
 	Traces   telemetry.TraceConfig `doc:"Where traces are sent; see docs/traces.md."`
 	Test     TestConfig            `doc:"Faults on order, for tests only."`
@@ -49,6 +51,8 @@ type Config struct {
 	Log   zerolog.Logger `toml:"-"`
 	// Tracer makes spans; nil makes none.
 	Tracer *telemetry.Tracer `toml:"-"`
+	// Registry has the metrics; Run makes one when it is nil.
+	Registry *metrics.Registry `toml:"-"`
 	// Find gives the circuit of a name; the catalog's when it is nil.
 	Find func(id string) (circuit.Circuit, error) `toml:"-"`
 	// Connect gives the bus, OpenLedger the ledger; NATS and Redis when they are nil.
@@ -167,8 +171,9 @@ func DefaultConfig() Config {
 			Address: "127.0.0.1:6379", Prefix: "c2:ledger", Timeout: time.Second, Connections: 16,
 		},
 		NATS: natsbus.DefaultConfig(), Service: service.DefaultConfig(), HTTP: service.DefaultHTTPConfig(),
-		Logs:   telemetry.DefaultLogConfig(),
-		Traces: telemetry.DefaultTraceConfig(),
+		Logs:    telemetry.DefaultLogConfig(),
+		Traces:  telemetry.DefaultTraceConfig(),
+		Metrics: metrics.DefaultConfig(),
 	}
 }
 

@@ -44,13 +44,16 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	flight.Mount(mux,
-		func() flight.Status { return flight.Status{Reports: []flight.Report{recorder.Report()}} }, recorder.Points)
+	reports := func() []flight.Report { return []flight.Report{recorder.Report()} }
+	flight.Mount(mux, func() flight.Status { return flight.Status{Reports: reports()} }, recorder.Points)
 	c := &coordinator{config: config, health: health, instance: uuid.NewString()}
 	c.log = config.Log.With().Str("instance", c.instance).Logger()
+	registry := c.meters(reports)
+	registry.Mount(mux)
 	group := service.NewGroup(config.Service, config.Log, health)
 	return group.Run(ctx,
 		service.HTTP(config.HTTP, mux, func(a net.Addr) { c.log.Info().Stringer("address", a).Msg("health is served") }),
+		registry.Service(),
 		service.Loop("coordinator", c.run))
 }
 
@@ -76,6 +79,7 @@ func (c *coordinator) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	c.shown.bus.Store(&c.bus)
 	_, err = service.Retry(ctx, waiting(), c.log, "set up nats", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, c.bus.Setup(ctx, c.config.Streams.Topology())
 	})
@@ -114,6 +118,8 @@ type coordinator struct {
 	health   *service.Health
 	instance string
 	hooks    *hook.Points
+	meter    *dispatch.Meter
+	shown    shown
 
 	bus      bus.Bus
 	ledger   ledger.Ledger
@@ -211,11 +217,13 @@ func (c *coordinator) lead(ctx context.Context, reign lead.Reign) error {
 	}
 	leader, err := dispatch.New(c.config.dispatch(), dispatch.Parts{
 		Bus: c.bus, Store: c.store, Nodes: c.nodes, Ledger: c.ledger, Verifier: c.verifier, Hooks: c.hooks, Log: c.log,
-		Tenants: tenants, Tracer: c.config.Tracer,
+		Tenants: tenants, Tracer: c.config.Tracer, Meter: c.meter,
 	}, reign)
 	if err != nil {
 		return err
 	}
+	c.shown.leader.Store(leader)
+	defer c.shown.leader.Store(nil)
 	leading := &api.Leading{Store: c.store, Leader: leader, Instance: c.instance, Bus: c.bus}
 	stop, err := c.bus.Serve(leading.Service())
 	if err != nil {

@@ -61,6 +61,7 @@ const (
 	FlightBeyond  Name = "c2_flight_beyond_bytes"
 	FlightDefects Name = "c2_flight_defects_total"
 	CPUSeconds    Name = "c2_cpu_seconds_total"
+	FencesRefused Name = "c2_fences_refused_total"
 )
 
 // Workers.
@@ -94,6 +95,7 @@ const (
 	Partitions     Name = "c2_partitions"
 	Waiting        Name = "c2_partitions_waiting"
 	WaitingBytes   Name = "c2_waiting_bytes"
+	MissingBytes   Name = "c2_missing_bytes"
 	QueueOldest    Name = "c2_queue_oldest_seconds"
 	JobsEnded      Name = "c2_jobs_ended_total"
 	JobSeconds     Name = "c2_job_seconds"
@@ -101,14 +103,15 @@ const (
 	AttemptsEnded  Name = "c2_attempts_total"
 	Retries        Name = "c2_retries_total"
 	BadProofs      Name = "c2_verification_failures_total"
+	DeviceFaults   Name = "c2_device_faults_total"
 	ResultsLate    Name = "c2_results_late_total"
-	FencesRefused  Name = "c2_fences_refused_total"
 	Capacity       Name = "c2_pool_capacity_bytes"
 	Booked         Name = "c2_pool_booked_bytes"
 	Declared       Name = "c2_pool_declared_bytes"
 	Measured       Name = "c2_class_measured_bytes"
 	SizePeak       Name = "c2_size_peak_ratio"
 	SizeDrift      Name = "c2_size_drift"
+	NodePresent    Name = "c2_node_present"
 	NodeReady      Name = "c2_node_ready"
 	NodeDrained    Name = "c2_node_drained"
 	NodeBeatAge    Name = "c2_node_beat_age_seconds"
@@ -154,6 +157,7 @@ func processFamilies() []Family {
 			"Changes of buffers that cannot be; 0 in a sound build.", ""},
 		{CPUSeconds, Counter, OfProcess, []string{"of"},
 			"Processor time, of the process itself and of the engines below it, s.", "with up: of one role only"},
+		{FencesRefused, Counter, OfProcess, nil, "Work of stale attempts that the process refused or dropped.", ""},
 	}
 }
 
@@ -163,7 +167,7 @@ func workerFamilies() []Family {
 		{WorkerRunning, Gauge, OfWorkers, []string{"stage"}, "Attempts that the process works on.", ""},
 		{WorkerUnsent, Gauge, OfWorkers, nil, "Results that are kept because NATS has not taken them yet.", ""},
 		{WorkerOutcomes, Counter, OfWorkers, []string{"outcome"},
-			"Attempts that ended in the process: handed-on, ok, failed, cancelled, stale (its fence was refused) …", ""},
+			"Attempts that ended in the process: ok, failed, lost, handed_back, stale (its fence was refused).", ""},
 		{DeviceMemory, Gauge, OfGPU, []string{"device", "state"}, "Memory of a GPU, total and used.", withNVML},
 		{DeviceBusy, Gauge, OfGPU, []string{"device"}, "Share of the time in which a kernel ran lately, 0 to 1.", withNVML},
 		{DevicePower, Gauge, OfGPU, []string{"device"}, "Electric power.", withNVML},
@@ -194,7 +198,9 @@ func rackFamilies() []Family {
 		{Waiting, Gauge, OfNodes, []string{"reason", "pool"},
 			"Partitions that wait, by what they wait for; pool is set when it is memory.", ""},
 		{WaitingBytes, Gauge, OfNodes, []string{"reason", "pool"},
-			"Bytes that are missing: of each waiting partition what it lacks, added up.", "while any waits for memory"},
+			"Bytes that waiting partitions ask for, by what they wait for.", "while any waits"},
+		{MissingBytes, Gauge, OfNodes, []string{"pool"}, "Bytes that partitions which wait for memory lack, added up.",
+			"while any waits for memory"},
 		{QueueOldest, Gauge, OfNodes, nil, "Time since the oldest job that waits was accepted, s; 0 when none waits.", ""},
 		{JobsEnded, Counter, OfNodes, []string{"state"}, "Jobs that ended while this coordinator led.", ""},
 		{JobSeconds, Histogram, OfNodes, []string{"circuit"}, "Time from accept to proof, s.", "once one is done"},
@@ -202,10 +208,12 @@ func rackFamilies() []Family {
 			"Time that accepted attempts took for slice, segment, synthesis, start, finish …, s.", "once one is done"},
 		{AttemptsEnded, Counter, OfNodes, []string{"outcome"}, "Attempts that ended while this coordinator led.", ""},
 		{Retries, Counter, OfNodes, []string{"cause"}, "Partitions that had to be tried again.", ""},
-		{BadProofs, Counter, OfNodes, []string{"device"},
-			"Proofs that did not verify, by the device (node/device) that made them.", "device once it made one"},
+		{BadProofs, Counter, OfNodes, []string{"node", "device"},
+			"Proofs that came and did not verify, by the device that made them.", "once a device made one"},
+		{DeviceFaults, Counter, OfNodes, []string{"node", "device"},
+			"Failed attempts that are the device's fault, proofs that the worker itself found wrong among them.",
+			"once a device had one"},
 		{ResultsLate, Counter, OfNodes, nil, "Results that came too late and changed nothing.", ""},
-		{FencesRefused, Counter, OfNodes, []string{"by"}, "Stale attempts that were refused.", ""},
 	}, nodeFamilies()...)
 }
 
@@ -216,12 +224,15 @@ func nodeFamilies() []Family {
 			"What the ledger has booked: live and limbo reservations, assets.", "while any is booked"},
 		{Declared, Gauge, OfNodes, []string{"node", "pool", "class", "state"},
 			"What the node says that it holds: attempts, assets, free segments.", "while it holds any"},
-		{Measured, Gauge, OfNodes, []string{"node", "class"}, "Large buffers that the node's processes count.",
+		{Measured, Gauge, OfNodes, []string{"node", "process", "class"},
+			"Large buffers that the node's processes count; one that two of them have is counted by both.",
 			"once the class was used"},
 		{SizePeak, Gauge, OfNodes, []string{"circuit", "kind", "pool"},
 			"Measured peak (99th percentile) by what workers say that attempts take.", "with five samples"},
 		{SizeDrift, Gauge, OfNodes, []string{"circuit", "kind", "pool", "direction"},
 			"1 while measured peaks are off by more than the threshold.", "with a sample"},
+		{NodePresent, Gauge, OfNodes, []string{"node"},
+			"1 while a node beats, 0 for one that is gone and not forgotten.", ""},
 		{NodeReady, Gauge, OfNodes, []string{"node"}, "1 while a node can take work.", ""},
 		{NodeDrained, Gauge, OfNodes, []string{"node"}, "1 while an operator has a node drained or cordoned.", ""},
 		{NodeBeatAge, Gauge, OfNodes, []string{"node", "process"}, "Time since a worker's last beat, s.", ""},

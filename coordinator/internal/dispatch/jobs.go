@@ -181,6 +181,9 @@ func (l *Leader) seeEnded(s *jobState, r *job.Record) {
 				return
 			}
 			s.told = r.State
+			if r.EndedAt != nil && !r.EndedAt.Before(l.began) {
+				l.parts.Meter.job(r)
+			}
 		})
 	})
 }

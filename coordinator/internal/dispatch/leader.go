@@ -48,7 +48,9 @@ type Parts struct {
 	Ledger   ledger.Ledger
 	Verifier Verifier
 	Hooks    *hook.Points
-	Log      zerolog.Logger
+	// Meter counts what happens; nil counts nothing.
+	Meter *Meter
+	Log   zerolog.Logger
 	// Tenants are known beside those that have jobs, for the sweep.
 	Tenants []job.Tenant
 	// Tracer makes spans; nil makes none.
@@ -85,6 +87,8 @@ type Leader struct {
 	// did, and prove nothing.
 	reportsBefore uint64
 
+	// began is when the reign did.
+	began time.Time
 	// Counts are read by others, too.
 	late, orphans, badProofs, lost atomic.Int64
 }
@@ -152,7 +156,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	defer func() { stopFetching(); <-fetched }()
 
 	now := time.Now()
-	l.holdUntil, l.sweptAt = now.Add(l.cfg.Lease), now
+	l.holdUntil, l.sweptAt, l.began = now.Add(l.cfg.Lease), now, now
 	l.reportsBefore = l.parts.Nodes.Reports()
 	l.beginLedger()
 	for _, n := range l.parts.Nodes.Nodes() { // what came before the reign proves nothing

@@ -192,6 +192,7 @@ func (l *Leader) tookAway(r *job.Record, a job.Attempt, outcome job.Outcome, cau
 		l.sendCancel(t.node, a, cause)
 	}
 	l.endTrack(a)
+	l.parts.Meter.attempt(ended, r, a.Partition)
 	l.apply(scheduler.Ended{Attempt: a, Outcome: ended})
 	l.publishPartition(r, a.Partition)
 	return ended == outcome

@@ -138,6 +138,7 @@ func (l *Leader) judge(ctx context.Context, result *wire.Result) settlement {
 		if report.FaultKind() == fault.Device {
 			blame = true
 			l.badProofs.Add(1)
+			l.parts.Meter.badProof(result.Node, j.Record.Partitions[a.Partition].Device)
 		}
 	}
 	return l.refuse(ctx, result, report, blame)
@@ -334,6 +335,7 @@ func (l *Leader) judged(result *wire.Result, out *settlement, err error) {
 	s.trouble = ""
 	if out.late {
 		l.late.Add(1)
+		l.parts.Meter.lateResult()
 		if out.job.Record == nil {
 			l.orphans.Add(1)
 		}
@@ -352,6 +354,7 @@ func (l *Leader) judged(result *wire.Result, out *settlement, err error) {
 		EmbedObject(telemetry.InTrace(result.TraceParent)).
 		Str("outcome", string(out.ended.Outcome)).Msg("attempt ended")
 	l.endTrack(result.Attempt)
+	l.parts.Meter.result(result, out.ended, out.job.Record)
 	l.apply(*out.ended)
 	l.publishPartition(out.job.Record, result.Attempt.Partition)
 }
