@@ -72,7 +72,7 @@ func (u *upload) send(ctx context.Context, r io.Reader) error {
 			_, _, err := u.o.b.publish(ctx, &nats.Msg{
 				Subject: u.o.chunkSubject(u.raw.NUID), Data: chunk[:n],
 				Header: nats.Header{jetstream.MsgIDHeader: {fmt.Sprintf("%s.%d", u.raw.NUID, u.raw.Chunks)}},
-			}, true)
+			}, true, electionMax)
 			if err != nil {
 				return err
 			}

@@ -107,7 +107,7 @@ func (o *objects) publishMeta(ctx context.Context, raw *jetstream.ObjectInfo, id
 	}
 	_, _, err = o.b.publish(ctx, &nats.Msg{Subject: o.metaSubject(raw.Name), Data: data, Header: nats.Header{
 		jetstream.MsgRollup: {jetstream.MsgRollupSubject}, jetstream.MsgIDHeader: {id},
-	}}, true)
+	}}, true, electionMax)
 	return err
 }
 

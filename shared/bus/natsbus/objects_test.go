@@ -120,6 +120,24 @@ func TestUploadSweptUnderWayFails(t *testing.T) {
 	}
 }
 
+// An upload begins to a bucket that was opened: when nobody answers for its stream, it elects a leader or is made again,
+// and that takes longer than a queue is waited for that may never have been made.
+func TestUploadWaitsForTheBucketsStream(t *testing.T) {
+	t.Parallel()
+	server := embedded(t, nil)
+	js := raw(t, server)
+	cfg := quick()
+	cfg.SetupWait = 0
+	b := dial(t, server, cfg, bus.Events{})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	noError(t, b.Setup(ctx, topology))
+	o := must[bus.Objects](t)(b.Objects(ctx, "o"))
+	noError(t, js.DeleteStream(ctx, "OBJ_o"))
+	must[bus.ObjectInfo](t)(o.Put(ctx, "x", strings.NewReader("content"), nil))
+	must[bus.ObjectInfo](t)(o.Info(ctx, "x"))
+}
+
 // TestObjectsAreThoseOfNATS: the `nats` tool and every client library read what we put, and we what they put.
 func TestObjectsAreThoseOfNATS(t *testing.T) {
 	t.Parallel()

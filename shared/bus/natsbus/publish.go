@@ -61,15 +61,16 @@ func (b *Bus) Publish(ctx context.Context, m bus.Message) (duplicate bool, err e
 	if err != nil {
 		return false, err
 	}
-	ack, unanswered, err := b.publish(ctx, raw, m.ID != "")
+	ack, unanswered, err := b.publish(ctx, raw, m.ID != "", b.cfg.SetupWait)
 	if err != nil {
 		return false, err
 	}
 	return ack.Duplicate && !unanswered, nil
 }
 
+// publish waits so long for a stream that nobody answers for: it is not made yet, or it elects its leader.
 func (b *Bus) publish(
-	ctx context.Context, raw *nats.Msg, again bool, opts ...jetstream.PublishOpt,
+	ctx context.Context, raw *nats.Msg, again bool, wait time.Duration, opts ...jetstream.PublishOpt,
 ) (ack *jetstream.PubAck, unanswered bool, err error) {
 	ctx, cancel, err := b.call(ctx)
 	if err != nil {
@@ -84,7 +85,7 @@ func (b *Bus) publish(
 		}
 		missing := notSetUp(err)
 		switch {
-		case missing && time.Since(begun) < b.cfg.SetupWait: // nothing was stored, so any message may be sent again
+		case missing && time.Since(begun) < wait: // nothing was stored, so any message may be sent again
 			b.wakeGuard()
 		case missing:
 			return nil, unanswered, fault.WithHint(fault.As(fault.Transient,
