@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/coordinator/internal/web"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/bytesize"
@@ -41,6 +43,7 @@ type Config struct {
 	NATS     natsbus.Config        `doc:"The NATS servers and who we are there."`
 	Service  service.Config        `doc:"How the program starts and ends."`
 	HTTP     service.HTTPConfig    `doc:"Health checks."`
+	Web      web.Config            `doc:"The page for operators; see docs/web.md."`
 	Metrics  metrics.Config        `doc:"Numbers for Prometheus; see docs/metrics.md."`
 	Logs     telemetry.LogConfig   `doc:"What is logged, and how."`
 	Traces   telemetry.TraceConfig `doc:"Where traces are sent; see docs/traces.md."`
@@ -55,6 +58,8 @@ type Config struct {
 	Registry *metrics.Registry `toml:"-"`
 	// Find gives the circuit of a name; the catalog's when it is nil.
 	Find func(id string) (circuit.Circuit, error) `toml:"-"`
+	// WebBound is told the address of the web page; nil tells nobody.
+	WebBound func(net.Addr) `toml:"-"`
 	// Connect gives the bus, OpenLedger the ledger; NATS and Redis when they are nil.
 	Connect    func(context.Context) (bus.Bus, error)       `toml:"-"`
 	OpenLedger func(context.Context) (ledger.Ledger, error) `toml:"-"`
@@ -171,6 +176,7 @@ func DefaultConfig() Config {
 			Address: "127.0.0.1:6379", Prefix: "c2:ledger", Timeout: time.Second, Connections: 16,
 		},
 		NATS: natsbus.DefaultConfig(), Service: service.DefaultConfig(), HTTP: service.DefaultHTTPConfig(),
+		Web:     web.DefaultConfig(),
 		Logs:    telemetry.DefaultLogConfig(),
 		Traces:  telemetry.DefaultTraceConfig(),
 		Metrics: metrics.DefaultConfig(),

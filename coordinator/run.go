@@ -18,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/lead"
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
+	"github.com/proofrack/proofrack/coordinator/internal/web"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/flight"
@@ -50,11 +51,27 @@ func Run(ctx context.Context, config Config) error {
 	c.log = config.Log.With().Str("instance", c.instance).Logger()
 	registry := c.meters(reports)
 	registry.Mount(mux)
+	if c.web, err = web.New(config.Web, c.log); err != nil {
+		return err
+	}
 	group := service.NewGroup(config.Service, config.Log, health)
 	return group.Run(ctx,
 		service.HTTP(config.HTTP, mux, func(a net.Addr) { c.log.Info().Stringer("address", a).Msg("health is served") }),
 		registry.Service(),
+		c.page(),
 		service.Loop("coordinator", c.run))
+}
+
+// page serves the web page.
+func (c *coordinator) page() service.Service {
+	s := service.HTTP(service.HTTPConfig{Listen: c.config.Web.Listen}, c.web.Handler(), func(a net.Addr) {
+		c.log.Info().Stringer("address", a).Msg("the web page is served")
+		if c.config.WebBound != nil {
+			c.config.WebBound(a)
+		}
+	})
+	s.Name = "web"
+	return s
 }
 
 // waiting paces tries to reach a server: for ever.
@@ -86,6 +103,7 @@ func (c *coordinator) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	c.web.Connect(c.bus)
 	c.health.Set("bus", nil)
 	c.health.Ready("nats", func(context.Context) error {
 		if !c.bus.Connected() {
@@ -127,6 +145,7 @@ type coordinator struct {
 	nodes    *rack.Registry
 	queues   *queues
 	verifier *assemble.Verifier
+	web      *web.Server
 	ability  *ability
 	elector  *lead.Elector
 }

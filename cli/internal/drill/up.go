@@ -29,7 +29,8 @@ type UpState struct {
 	PID    int    `json:"pid"`
 	URL    string `json:"url"`
 	Spill  string `json:"spill"`
-	Ledger string `json:"ledger"` // address of its ledger store
+	Ledger string `json:"ledger"`        // address of its ledger store
+	Web    string `json:"web,omitempty"` // address of its web page
 }
 
 // ReadUp reads the state of the rack whose data are in a folder. It fails with fault.NotFound when none runs there.

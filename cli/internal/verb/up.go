@@ -35,6 +35,7 @@ import (
 // upFlags are the flags of up.
 type upFlags struct {
 	data, params, listen, spill, node, logLevel string
+	web, webToken                               string
 	devices                                     []string
 	slots                                       int
 	drain                                       time.Duration
@@ -57,6 +58,8 @@ func (a *app) upCommand() *cobra.Command {
 	f.StringVar(&flags.data, "data", "", "folder for queue, jobs and proofs")
 	f.StringVar(&flags.params, "params", "", "folder with the proving parameters")
 	f.StringVar(&flags.listen, "listen", "127.0.0.1:4222", "loopback address for clients; port 0 takes a free one")
+	f.StringVar(&flags.web, "web", "127.0.0.1:0", "loopback address of the web page; port 0 takes a free one, \"\" is off")
+	f.StringVar(&flags.webToken, "web-token", "", "file with the token that lets the web page cancel and replay")
 	f.StringVar(&flags.spill, "spill", "", "folder for segments, on a tmpfs (a folder of its own in /dev/shm)")
 	f.StringVar(&flags.node, "node", "local", "name of this node")
 	f.StringSliceVar(&flags.devices, "device", []string{"cpu"}, "devices that prove: cpu, or names or UUIDs of GPUs")
@@ -73,6 +76,8 @@ type oneProcess struct {
 	server *natsbus.Embedded
 	redis  *miniredis.Miniredis
 	build  string
+	tracer *telemetry.Tracer
+	page   chan net.Addr // of the web page, once it is served
 }
 
 func (a *app) up(c *cobra.Command, flags *upFlags) error {
@@ -92,7 +97,10 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 	if err := logs.Validate(); err != nil {
 		return misuse("--log: %w", err)
 	}
-	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, a.Err, time.Now), build: buildOf()}
+	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, a.Err, time.Now), build: buildOf(),
+		page: make(chan net.Addr, 1)}
+	p.tracer = openTracer(c.Context(), "proofrack-up", p.log)
+	defer p.tracer.Close()
 	// The signals of the program are the group's: its own handler would end everything at the first.
 	if _, err := inventory.NewHost().LowerProcs(); err != nil {
 		p.log.Warn().Err(err).Msg("processors are not to be counted")
@@ -126,10 +134,18 @@ func (p *oneProcess) announce(w io.Writer) error {
 		return fmt.Errorf("announce the rack: %w", err)
 	}
 	state := drill.UpState{PID: os.Getpid(), URL: p.server.URL(), Spill: p.flags.spill, Ledger: p.redis.Addr()}
+	select {
+	case a := <-p.page:
+		state.Web = "http://" + a.String()
+	default: // there is none
+	}
 	if err := drill.WriteUp(p.flags.data, &state); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "rack is up: clients connect to %s\n", p.server.URL())
+	if state.Web != "" {
+		fmt.Fprintf(w, "web page: %s\n", state.Web)
+	}
 	return nil
 }
 
@@ -156,12 +172,20 @@ func (f *upFlags) check() error {
 			f.params,
 		)
 	}
+	if host, _, err := net.SplitHostPort(f.web); f.web != "" && (err != nil || !isLoopback(host)) {
+		return misuse("--web: %q is no loopback address with a port", f.web)
+	}
 	if f.spill == "" {
 		// One folder per data folder: two racks of one user must not share a book.
 		sum := sha256.Sum256([]byte(f.data))
 		f.spill = filepath.Join("/dev/shm", "proofrack-"+hex.EncodeToString(sum[:6]))
 	}
 	return nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // buildOf names this build by its commit.
@@ -248,8 +272,10 @@ func (p *oneProcess) coordinator(ctx context.Context) error {
 	config.Params.Dir = p.flags.params
 	config.Ledger.Address = p.redis.Addr()
 	config.HTTP.Listen = ""
+	config.Web.Listen, config.Web.TokenFile = p.flags.web, p.flags.webToken
+	config.WebBound = func(a net.Addr) { p.page <- a }
 	config.Connect = p.dial("coordinator")
-	config.Build = p.build
+	config.Build, config.Tracer = p.build, p.tracer
 	config.Log = p.log.With().Str("role", "coordinator").Logger()
 	if err := config.Validate(); err != nil {
 		return err
@@ -265,7 +291,7 @@ func (p *oneProcess) host(role string) host.Config {
 	if inMemory(filepath.Dir(p.flags.spill)) {
 		config.Spill.DiskPath = filepath.Join(p.flags.data, "spill")
 	}
-	config.Build = p.build
+	config.Build, config.Tracer = p.build, p.tracer
 	config.Connect = p.dial(role)
 	config.Log = p.log.With().Str("role", role).Logger()
 	return config
