@@ -145,6 +145,18 @@ func (h *Host) Run(
 		return err
 	}
 	h.agent.Store(speaker)
+	// It listens before anybody knows of it: orders are sent once.
+	quiet, err := h.Obey(func(order *wire.Control) {
+		switch {
+		case order.Kind == wire.ControlReport:
+			speaker.Poke()
+		case other != nil:
+			other(order)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("listen for orders: %w", err)
+	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -161,17 +173,6 @@ func (h *Host) Run(
 		}
 	})
 	defer func() { stop(); wg.Wait() }()
-	quiet, err := h.Obey(func(order *wire.Control) {
-		switch {
-		case order.Kind == wire.ControlReport:
-			speaker.Poke()
-		case other != nil:
-			other(order)
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("listen for orders: %w", err)
-	}
 	defer quiet()
 	err = serve(ctx)
 	h.empty(ctx, c)
