@@ -240,6 +240,9 @@ func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
 			ordered = time.Now()
 			_ = order()
 		}
+		if now := part(); now > 0 && now < had {
+			t.Errorf("it goes on with %d bytes of the %d that had come", now, had)
+		}
 		v := r.view()
 		return v != nil && slices.ContainsFunc(v.Nodes, func(n wire.NodeView) bool {
 			return n.Node == "n2" && len(n.Devices) == 1 && slices.Contains(n.Devices[0].Circuits, "toy")

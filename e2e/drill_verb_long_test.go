@@ -104,20 +104,25 @@ func TestLongDrillOnProcesses(t *testing.T) {
 	}
 }
 
-// A buffer that stays is named, and the rack has not stood the drill.
-func TestLongDrillNamesALeak(t *testing.T) {
+// A buffer of each class stays: each is named, and the rack has not stood the drill.
+func TestLongDrillNamesALeakOfEachClass(t *testing.T) {
 	r := newRack(t)
 	r.startCoordinator()
-	n := r.addNode("n1")
-	n.startSynth(r.hooked("leak@flight.input")...)
-	n.startGPU(simulated(2*time.Second, 200*time.Millisecond)...)
-	r.ready()
+	r.plantLeaks(r.addNode("n1"), simulated(2*time.Second, 200*time.Millisecond)...)
 	m := &means{r: r, folder: t.TempDir()}
 	m.add("wipe", "true", "", 0)
 	result := m.drill("wipe")
-	if result.Passed || len(result.Verdicts) != 1 || len(result.Verdicts[0].Wrong) != 1 ||
-		!strings.Contains(result.Verdicts[0].Wrong[0], "leaks input") {
-		t.Errorf("%+v", result)
+	if result.Passed || len(result.Verdicts) != 1 {
+		t.Fatalf("%+v", result)
+	}
+	wrong := strings.Join(result.Verdicts[0].Wrong, "\n")
+	for class, process := range leaking() {
+		if !strings.Contains(wrong, fmt.Sprintf("%s leaks %s", process, class)) {
+			t.Errorf("%s of %s is not named: %s", class, process, wrong)
+		}
+	}
+	if n := len(result.Verdicts[0].Wrong); n != len(leaking()) {
+		t.Errorf("%d wrongs: %s", n, wrong)
 	}
 }
 

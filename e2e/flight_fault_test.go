@@ -29,41 +29,55 @@ func (r *rack) flown() *wire.FlightReply {
 	return &reply
 }
 
-// One buffer of each class leaks: the leader names each, with its process and owner, and no other.
-func TestALeakedBufferOfEachClassIsNamed(t *testing.T) {
-	t.Parallel()
-	r := newRack(t)
-	r.startCoordinator()
-	n := r.addNode("n1")
-	n.startSynth(r.hooked("leak@flight.input", "leak@flight.scratch", "leak@flight.assignment")...)
-	n.startGPU(r.hooked("leak@flight.srs", "leak@flight.artifact", "leak@flight.evals")...)
-	r.ready()
-	r.submit(1)
-	r.waitDone()
-	want := map[ledger.Class]string{
+// leaking are the classes of buffers, and the process of a node that plantLeaks has leak one of each.
+func leaking() map[ledger.Class]string {
+	return map[ledger.Class]string{
 		ledger.ClassInput: "synth", ledger.ClassScratch: "synth", ledger.ClassAssignment: "synth",
 		ledger.ClassSRS: "engine cpu", ledger.ClassArtifact: "engine cpu", ledger.ClassEvals: "engine cpu",
 	}
-	evict, err := wire.Encode(&wire.Control{Node: "n1", Kind: wire.ControlEvict, Asset: "srs:toy"})
+}
+
+// plantLeaks starts a node's workers, has one buffer of each class leak at a job, and gives the job's attempt and what
+// the leader names.
+func (r *rack) plantLeaks(n *node, gpu ...string) (job.Attempt, []flight.Leak) {
+	r.t.Helper()
+	n.startSynth(r.hooked("leak@flight.input", "leak@flight.scratch", "leak@flight.assignment")...)
+	n.startGPU(append(r.hooked("leak@flight.srs", "leak@flight.artifact", "leak@flight.evals"), gpu...)...)
+	r.ready()
+	r.submit(1)
+	r.waitDone()
+	evict, err := wire.Encode(&wire.Control{Node: n.name, Kind: wire.ControlEvict, Asset: "srs:toy"})
 	r.check(err)
-	r.check(r.bus.Send(t.Context(), bus.Message{Subject: wire.ControlSubject("n1"), Data: evict}))
+	r.check(r.bus.Send(r.t.Context(), bus.Message{Subject: wire.ControlSubject(n.name), Data: evict}))
 	first := r.record(r.jobs[0])
-	attempt := job.Attempt{Job: first.ID, Fence: first.Partitions[0].Attempts[0].Fence}.String()
 	var leaks []flight.Leak
-	until(t, "every leak is named", func() bool {
+	until(r.t, "every leak is named", func() bool {
 		reply := r.flown()
 		if reply == nil || len(reply.Nodes) != 1 {
 			return false
 		}
 		leaks = reply.Nodes[0].Leaks
-		return len(leaks) >= len(want)
+		return len(leaks) >= len(leaking())
 	})
+	return job.Attempt{Job: first.ID, Fence: first.Partitions[0].Attempts[0].Fence}, leaks
+}
+
+// One buffer of each class leaks: the leader names each, with its process and owner, and no other.
+func TestALeakedBufferOfEachClassIsNamed(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.startCoordinator()
+	want := leaking()
+	if len(want) != len(ledger.Classes()) {
+		t.Fatalf("%d of %d classes leak", len(want), len(ledger.Classes()))
+	}
+	attempt, leaks := r.plantLeaks(r.addNode("n1"))
 	for _, l := range leaks {
 		process, ok := want[l.Class]
 		if !ok || l.Process != process || l.Bytes <= 0 || l.Stage != flight.Released {
 			t.Errorf("leak %+v", l)
 		}
-		if process == "synth" && l.Label != attempt {
+		if process == "synth" && l.Label != attempt.String() {
 			t.Errorf("leak of %s, not of the attempt: %+v", l.Label, l)
 		}
 		delete(want, l.Class)
