@@ -100,7 +100,8 @@ func BenchmarkObjectsList(b *testing.B) {
 	noError(b, conn.Setup(b.Context(), topology))
 	o := must[bus.Objects](b)(conn.Objects(b.Context(), "o"))
 	for i := range count {
-		must[bus.ObjectInfo](b)(o.Put(b.Context(), fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), strings.NewReader("x"), nil))
+		name := fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i)
+		must[bus.ObjectInfo](b)(o.Put(b.Context(), name, strings.NewReader("x"), nil))
 	}
 	for b.Loop() {
 		if list := must[[]bus.ObjectInfo](b)(o.List(b.Context())); len(list) != count {

@@ -226,7 +226,8 @@ func TestServerThatIsBehindHidesNothing(t *testing.T) {
 			}
 		}
 		for {
-			if _, err := kv.Create(ctx, fmt.Sprintf("k%03d", i), data[:1<<10]); err == nil || fault.KindOf(err) == fault.Conflict {
+			_, err := kv.Create(ctx, fmt.Sprintf("k%03d", i), data[:1<<10])
+			if err == nil || fault.KindOf(err) == fault.Conflict {
 				break
 			} else if ctx.Err() != nil {
 				t.Fatal(err)

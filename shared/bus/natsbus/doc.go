@@ -12,10 +12,10 @@
 // Streams and buckets that were set up by Setup on this connection, and consumers asked for by Queue, are made again
 // when somebody deletes them. A server whose store is gone thus comes back empty and works.
 //
-// In a cluster a stream's leader is the one that reads are answered by: what another server told is refused, objects are
-// listed by the leader's word and then asked for one by one, and keys and watches, which come from any server, are
+// In a cluster a stream's leader is the one that reads are answered by: what another server told is refused, objects
+// are listed by the leader's word and then asked for one by one, and keys and watches, which come from any server, are
 // compared with the keys that the leader has. While a stream has no leader, which takes seconds when a server is lost,
-// reads are repeated until the context ends; writes of keys are not, since one that was not answered may have been done.
+// reads are repeated until the context ends; writes of keys are not: one that was not answered may have been done.
 //
 // Limits: one message at most the server's max_payload (1 MiB) with its header; objects go in pieces of just under 1
 // MiB, each acknowledged before the next, under an own message id, so that a piece can be sent again after an outage.

@@ -120,8 +120,8 @@ func TestUploadSweptUnderWayFails(t *testing.T) {
 	}
 }
 
-// An upload begins to a bucket that was opened: when nobody answers for its stream, it elects a leader or is made again,
-// and that takes longer than a queue is waited for that may never have been made.
+// An upload begins to a bucket that was opened: when nobody answers for its stream, it elects a leader or is made
+// again, and that takes longer than a queue is waited for that may never have been made.
 func TestUploadWaitsForTheBucketsStream(t *testing.T) {
 	t.Parallel()
 	server := embedded(t, nil)

@@ -91,7 +91,7 @@ func (b *Bus) purge(ctx context.Context, s jetstream.Stream, opts ...jetstream.S
 	return b.answered(ctx, func(ctx context.Context) error { return s.Purge(ctx, opts...) })
 }
 
-// manyCalls is how many times the call timeout an operation has that is made of many calls, if its caller gives no bound.
+// manyCalls is how many times the call timeout an operation of many calls has, if its caller gives no bound.
 const manyCalls = 6
 
 // many bounds the context of such an operation.

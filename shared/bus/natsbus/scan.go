@@ -66,8 +66,8 @@ func (b *Bus) openScan(ctx context.Context, stream, filter string, headersOnly b
 	return s, nil
 }
 
-// unplaced makes what servers say of a consumer of ours transient: that it is not there (its server knows it not yet, or
-// not any more), or that too few servers are there to have it.
+// unplaced makes what servers say of a consumer of ours transient: that it is not there (its server knows it not yet,
+// or not any more), or that too few servers are there to have it.
 func unplaced(err error) error {
 	var api *jetstream.APIError
 	if errors.As(err, &api) &&
