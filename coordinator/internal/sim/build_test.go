@@ -57,6 +57,50 @@ var exactly = []edit{
 		return false
 	}
 `},
+	// Each goroutine reads its machine's clock, as it was given one or inherited it. As with a real clock there is a part
+	// that only measures, which is the same for all.
+	{"go:runtime/runtime2.go", "	labels          unsafe.Pointer // profiler labels\n",
+		"	labels          unsafe.Pointer // profiler labels\n	clock *int64\n"},
+	{"go:runtime/proc.go", "			newg.labels = mp.curg.labels\n",
+		"			newg.labels = mp.curg.labels\n			newg.clock = mp.curg.clock\n"},
+	{"go:runtime/proc.go", "	gp.labels = nil\n	gp.timer = nil\n",
+		"	gp.labels = nil\n	gp.clock = nil\n	gp.timer = nil\n"},
+	{"go:runtime/time.go", `		sec = bubble.now / (1000 * 1000 * 1000)
+		nsec = int32(bubble.now % (1000 * 1000 * 1000))
+`, `		wall := bubble.now
+		if clock := getg().clock; clock != nil {
+			wall += *clock
+		}
+		sec = wall / (1000 * 1000 * 1000)
+		nsec = int32(wall % (1000 * 1000 * 1000))
+`},
+	{"go:runtime/time.go", "		return sec, nsec, 0\n", "		return sec, nsec, bubble.now\n"},
+	{"go:runtime/time.go", "//go:linkname time_runtimeNano time.runtimeNano\n", `//go:linkname time_useClock time.useClock
+func time_useClock(clock *int64) (before *int64) {
+	gp := getg()
+	before, gp.clock = gp.clock, clock
+	return before
+}
+
+//go:linkname time_runtimeNano time.runtimeNano
+`},
+	{"go:time/time.go", "//go:linkname runtimeNano\n", `//go:linkname useClock
+func useClock(clock *int64) (before *int64)
+
+//go:linkname runtimeNano
+`},
+	{"go:time/sleep.go", "	return newTimer(when(d), 0, goFunc, f, nil)\n", `	clock := useClock(nil)
+	useClock(clock)
+	return newTimer(when(d), 0, goFunc, func() { useClock(clock); f() }, nil)
+`},
+	{"coordinator/internal/sim/clock_test.go", "func useClock(*int64) bool { return false }\n", `func useClock(c *int64) bool { setClock(c); return true }
+
+//go:linkname setClock time.useClock
+func setClock(c *int64) *int64
+`},
+	{"coordinator/internal/sim/clock_test.go", "import (\n", "import (\n	_ \"unsafe\"\n"},
+	// Most goroutines of a run live briefly, and would spend as long on growing their stacks.
+	{"go:runtime/stack.go", "var startingStackSize uint32 = fixedStack\n", "var startingStackSize uint32 = 4 * fixedStack\n"},
 	// How long a mutex was waited for is real time.
 	{"go:internal/sync/mutex.go", "starvationThresholdNs = 1e6", "starvationThresholdNs = 1 << 62"},
 	{"go:context/context.go", "	children map[canceler]struct{} //", "	children map[canceler]uint64 //"},

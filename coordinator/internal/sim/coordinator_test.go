@@ -44,6 +44,7 @@ func (w *world) startCoordinator(seat int) {
 	c := &instance{w: w, name: name, link: w.link(name), ledger: &store{line, w.ledger.Open(), w}, kill: kill}
 	w.seats[seat] = c
 	c.wg.Go(func() {
+		w.clocks[seat].use()
 		for ctx.Err() == nil {
 			if err := c.run(ctx); err != nil && ctx.Err() == nil {
 				w.log.Warn().Err(err).Str("instance", name).Msg("coordinator ended")
@@ -66,6 +67,10 @@ func (w *world) killCoordinator(seat int) {
 	c.wg.Wait()
 	c.link.end()
 }
+
+// pause stops a coordinator as SIGSTOP does. Its own timers run on, as if it looked at them at once when it goes on.
+func (c *instance) pause()  { c.link.pause(); c.ledger.pause() }
+func (c *instance) resume() { c.link.resume(); c.ledger.resume() }
 
 func (c *instance) run(ctx context.Context) error {
 	store, err := jobs.Open(ctx, c.link, jobs.DefaultConfig(), c.w.log)

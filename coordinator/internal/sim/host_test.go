@@ -1,19 +1,18 @@
 package sim_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/proofrack/proofrack/shared/attempt"
-	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
-	"github.com/proofrack/proofrack/shared/proof/toy"
+	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -28,15 +27,17 @@ const (
 
 // host is a modelled node: what it holds (files, which outlive processes) and its two workers.
 type host struct {
-	w    *world
-	name job.Node
-	room int // attempts that fit
-	dice *dice
+	w     *world
+	name  job.Node
+	room  int // attempts that fit
+	dice  *dice
+	clock *clock
 
 	mu      sync.Mutex
 	boot    string
 	book    map[job.Attempt]*booking
-	workers map[string]*worker // by role; a missing one is down
+	freed   map[job.Attempt]bool // ended here; marks, as the real book keeps them
+	workers map[string]*worker   // by role; a missing one is down
 	starts  int
 	made    map[report]time.Time
 	paused  chan struct{} // closed when it goes on; nil while it runs
@@ -57,37 +58,15 @@ type booking struct {
 	amounts ledger.Amounts
 	stage   job.Stage
 	owner   *worker
-	sealed  bool
-	deadAt  time.Time
-}
-
-// worker is one process.
-type worker struct {
-	h        *host
-	role     string
-	instance string
-	link     *link
-	ctx      context.Context
-	kill     context.CancelFunc
-	wg       sync.WaitGroup
-	poke     chan struct{}
-
-	// guarded by the host
-	seq     uint64
-	fences  *attempt.Fences
-	running map[job.Attempt]*work
-}
-
-type work struct {
-	stage    job.Stage
-	progress uint64
-	stop     context.CancelFunc
+	sealed  bool   // its segment can be proved
+	handed  bool   // its owner passed it on: the segment holds it
+	trace   string // of its task
 }
 
 func (w *world) newHost(name job.Node, room int) *host {
 	return &host{
 		w: w, name: name, room: room, dice: newDice(w.seed, "host "+string(name)), boot: string(name) + "-boot-0",
-		book: map[job.Attempt]*booking{}, workers: map[string]*worker{}, made: map[report]time.Time{},
+		clock: w.newClock("host " + string(name)), book: map[job.Attempt]*booking{}, freed: map[job.Attempt]bool{}, workers: map[string]*worker{}, made: map[report]time.Time{},
 	}
 }
 
@@ -107,13 +86,11 @@ func (h *host) start() {
 			continue
 		}
 		h.starts++
-		name := fmt.Sprintf("%s-%s-%d", h.name, role, h.starts)
-		ctx, kill := context.WithCancel(context.Background())
-		p := &worker{
-			h: h, role: role, instance: name, link: h.w.link(name), ctx: ctx, kill: kill, poke: make(chan struct{}, 1),
-			running: map[job.Attempt]*work{},
-		}
+		p := h.newWorker(role, fmt.Sprintf("%s-%s-%d", h.name, role, h.starts))
 		h.workers[role] = p
+		if h.paused != nil {
+			p.link.pause()
+		}
 		h.mu.Unlock()
 		p.wg.Go(p.run)
 	}
@@ -134,6 +111,17 @@ func (h *host) crash(role string) {
 	p.link.end()
 }
 
+// leave asks a worker to end: at once, or when what it works on is done.
+func (h *host) leave(role string, level service.Level) {
+	h.mu.Lock()
+	p := h.workers[role]
+	h.mu.Unlock()
+	if p != nil {
+		p.orders.Stop(level, "the simulation")
+		p.changed()
+	}
+}
+
 // cutPower kills all; nothing survives but the name.
 func (h *host) cutPower() {
 	h.crash(wire.RoleSynth)
@@ -141,23 +129,33 @@ func (h *host) cutPower() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.book)
+	clear(h.freed)
 	h.boot = fmt.Sprintf("%s-boot-%d", h.name, h.starts)
 }
 
+// pause stops all processes of the host, as SIGSTOP does.
 func (h *host) pause() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.paused == nil {
-		h.paused = make(chan struct{})
+	if h.paused != nil {
+		return
+	}
+	h.paused = make(chan struct{})
+	for _, p := range h.workers {
+		p.link.pause()
 	}
 }
 
 func (h *host) resume() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.paused != nil {
-		close(h.paused)
-		h.paused = nil
+	if h.paused == nil {
+		return
+	}
+	close(h.paused)
+	h.paused = nil
+	for _, p := range h.workers {
+		p.link.resume()
 	}
 }
 
@@ -172,212 +170,163 @@ func (h *host) links() []*link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []*link
-	for _, p := range h.workers {
-		out = append(out, p.link)
+	for _, role := range []string{wire.RoleSynth, wire.RoleGPU} {
+		if p := h.workers[role]; p != nil {
+			out = append(out, p.link)
+		}
 	}
 	return out
 }
 
+// What the host's book answers, as package agent does.
+var (
+	errBooked     = fault.New(fault.Conflict, "a live worker holds it")
+	errHandedOver = fault.New(fault.Conflict, "it was handed over")
+	errFreed      = fault.New(fault.Lost, "it ended on this host")
+	errNotBooked  = fault.New(fault.NotFound, "it is not booked")
+	errVeto       = fault.New(fault.Exhausted, "no room on the host")
+)
+
+// lives tells whether a worker is there. The host's lock is held.
+func (h *host) lives(p *worker) bool { return h.workers[p.role] == p }
+
 // admit books an attempt if it fits: the node's veto.
-func (h *host) admit(p *worker, a job.Attempt, need ledger.Amounts) bool {
+func (h *host) admit(p *worker, t *wire.SynthTask) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.full {
-		return false
+	a := t.Attempt
+	old := h.book[a]
+	switch {
+	case !h.lives(p):
+		return errKilled
+	case old != nil && old.handed && old.sealed:
+		return errHandedOver
+	case old != nil && !old.handed && h.lives(old.owner):
+		return errBooked
+	case old == nil && h.freed[a]:
+		return errFreed
+	case h.full:
+		return errVeto
 	}
-	used := ledger.Amounts{}
-	for _, b := range h.book {
+	used, capacity := ledger.Amounts{}, h.capacity()
+	for other, b := range h.book {
+		if other == a {
+			continue
+		}
 		for pool, n := range b.amounts {
 			used[pool] += n
 		}
 	}
-	capacity := h.capacity()
-	for pool, n := range need {
+	for pool, n := range t.Amounts {
 		if used[pool]+n > capacity[pool] {
-			return false
+			return errVeto
 		}
 	}
-	h.book[a] = &booking{amounts: need.Clone(), stage: job.Synthesizing, owner: p}
+	h.book[a] = &booking{amounts: t.Amounts.Clone(), stage: job.Reserved, owner: p, trace: t.Slice.SHA256}
 	h.w.seeHeld(h)
 	h.w.log.Debug().Stringer("attempt", a).Str("worker", p.instance).Msg("host books")
+	return nil
+}
+
+// take makes a worker the owner of what was handed over, or whose worker died.
+func (h *host) take(p *worker, a job.Attempt) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.book[a]
+	switch {
+	case !h.lives(p):
+		return errKilled
+	case b == nil:
+		return errNotBooked
+	case !b.handed && h.lives(b.owner):
+		return errBooked
+	}
+	b.owner, b.handed = p, false
+	return nil
+}
+
+// change changes what a live worker has booked; false: it is somebody else's.
+func (p *worker) change(a job.Attempt, f func(*booking)) bool {
+	p.h.mu.Lock()
+	defer p.h.mu.Unlock()
+	b := p.h.book[a]
+	if b == nil || b.owner != p || b.handed || !p.h.lives(p) {
+		return false
+	}
+	f(b)
 	return true
 }
 
-// gate holds a worker while its host is paused.
-func (p *worker) gate() error {
-	for {
-		p.h.mu.Lock()
-		paused := p.h.paused
-		p.h.mu.Unlock()
-		if p.ctx.Err() != nil || paused == nil {
-			return p.ctx.Err()
-		}
-		select {
-		case <-paused:
-		case <-p.ctx.Done():
-		}
-	}
-}
-
-func (p *worker) run() {
-	stop, err := p.link.Subscribe(wire.ControlSubject(p.h.name), p.control)
-	if err != nil {
-		return // killed already
-	}
-	defer stop()
-	consumer := bus.Consumer{
-		Stream: wire.StreamSynth, Name: "synth-" + string(p.h.name), Subject: wire.SynthSubject(p.h.name),
-		AckWait: ackWait,
-	}
-	slots, serve := 2, p.synthesize
-	if p.role == wire.RoleGPU {
-		consumer.Stream, consumer.Name = wire.StreamProve, "prove-"+string(p.h.name)
-		consumer.Subject = wire.ProveSubject(p.h.name, device)
-		slots, serve = 3, p.prove
-	}
-	p.wg.Go(p.beats)
-	var queue bus.Queue
-	for {
-		if queue, err = p.link.Queue(p.ctx, consumer); err == nil {
-			break
-		}
-		if sleep(p.ctx, time.Second) != nil {
-			return
-		}
-	}
-	turn := make(chan struct{}, 1)
-	for range slots {
-		p.wg.Go(func() {
-			for p.gate() == nil {
-				d, err := queue.Fetch(p.ctx)
-				if err != nil || p.gate() != nil {
-					return
-				}
-				serve(d, turn)
-			}
-		})
-	}
-	<-p.ctx.Done()
-}
-
-func (p *worker) beats() {
-	ticker := time.NewTicker(heartbeat)
-	defer ticker.Stop()
-	for {
-		if p.gate() != nil {
-			return
-		}
-		p.send(wire.BeatSubject(p.h.name), p.beat())
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-ticker.C:
-		case <-p.poke:
-		}
-	}
-}
-
-func (p *worker) changed() {
-	select {
-	case p.poke <- struct{}{}:
-	default:
-	}
-}
-
-func (p *worker) beat() *wire.Beat {
-	h := p.h
+// orphans are sealed segments whose worker is dead.
+func (h *host) orphans() (all []*wire.ProveTask) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p.seq++
-	b := &wire.Beat{
-		Node: h.name, Boot: h.boot, Instance: p.instance, Role: p.role, Seq: p.seq, Build: "sim", WireMin: 1,
-		WireMax: wire.Version, State: wire.StateReady, Slots: 2,
-	}
-	if p.role == wire.RoleSynth {
-		b.Synth = []wire.SynthCircuit{{
-			Circuit: toy.Circuit().ID(), SegmentBytes: segmentBytes, ScratchBytes: scratchBytes,
-		}}
-	} else {
-		b.Slots = 1
-		b.Devices = []wire.DeviceState{{
-			Device: device, UUID: "CPU-" + string(h.name), Healthy: true,
-			Circuits: []wire.DeviceCircuit{{Circuit: toy.Circuit().ID(), Ready: true, SRSBytes: bytesize.MiB / 2}},
-		}}
-	}
-	for _, a := range slices.SortedFunc(maps.Keys(p.running), byAttempt) {
-		r := p.running[a]
-		b.Running = append(b.Running, wire.Running{
-			Attempt: a, Stage: r.stage, Progress: r.progress, Handoff: wire.HandoffSHM,
-		})
-	}
-	// The worker that started first has the host's lock.
-	for _, other := range h.workers {
-		if other != p && other.instance < p.instance {
-			return b
+	for a, b := range h.book {
+		if b.sealed && !h.lives(b.owner) {
+			all = append(all, proveTask(h, a, b.amounts, b.trace))
 		}
 	}
-	b.Host = h.report()
-	h.made[report{p.instance, p.seq}] = time.Now()
-	return b
+	slices.SortFunc(all, func(x, y *wire.ProveTask) int { return byAttempt(x.Attempt, y.Attempt) })
+	return all
 }
 
-// report is the host's book, after a look at what is dead in it. The host's lock is held.
+// unheld lists what no live worker holds, and what has ended here.
+func (h *host) unheld() (all []job.Attempt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a, b := range h.book {
+		if b.handed || !h.lives(b.owner) {
+			all = append(all, a)
+		}
+	}
+	for a := range h.freed {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, byAttempt)
+	return all
+}
+
+// mend takes out of the book what is dead, and what is over.
+func (h *host) mend(over map[job.Attempt]bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a := range h.freed {
+		if over[a] {
+			delete(h.freed, a)
+		}
+	}
+	for a, b := range h.book {
+		switch {
+		case !b.handed && h.lives(b.owner):
+		case !over[a] && b.sealed:
+			b.stage, b.handed = job.Sealed, true
+		default:
+			delete(h.book, a)
+			h.w.log.Debug().Stringer("attempt", a).Str("host", string(h.name)).Msg("host sweeps what is dead")
+		}
+	}
+}
+
+// speaks tells whether a worker speaks for the host: the one that has been there longest does. The host's lock is held.
+func (h *host) speaks(p *worker) bool {
+	for _, other := range h.workers {
+		if other.number < p.number {
+			return false
+		}
+	}
+	return h.lives(p)
+}
+
+// report is the host's book. The host's lock is held.
 func (h *host) report() *wire.HostReport {
 	report := &wire.HostReport{Capacity: h.capacity(), BookComplete: true, At: time.Now()}
 	for _, a := range slices.SortedFunc(maps.Keys(h.book), byAttempt) {
 		b := h.book[a]
-		alive := h.workers[b.owner.role] == b.owner
-		if !alive && (!b.sealed || b.stage != job.Sealed) {
-			if b.deadAt.IsZero() {
-				b.deadAt = time.Now()
-			} else if time.Since(b.deadAt) > heartbeat {
-				delete(h.book, a)
-				h.w.log.Debug().Stringer("attempt", a).Str("host", string(h.name)).Msg("host sweeps what is dead")
-				continue
-			}
-		}
-		report.Book = append(report.Book, wire.Booking{Attempt: a, Amounts: b.amounts.Clone(), Stage: b.stage,
-			Alive: alive})
+		report.Book = append(report.Book, wire.Booking{
+			Attempt: a, Amounts: b.amounts.Clone(), Stage: b.stage, Alive: b.handed && b.sealed || h.lives(b.owner),
+		})
 	}
 	return report
 }
 
-func byAttempt(a, b job.Attempt) int {
-	x, y := a.String(), b.String()
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
-
-func (p *worker) send(subject string, body wire.Body) {
-	data, err := wire.Encode(body)
-	if err != nil {
-		p.h.w.fail("encode %T: %v", body, err)
-		return
-	}
-	_ = p.link.Send(p.ctx, bus.Message{Subject: subject, Data: data})
-}
-
-func (p *worker) control(m bus.Message) {
-	var c wire.Control
-	if p.gate() != nil || wire.Decode(m.Data, &c) != nil || c.Kind != wire.ControlCancel {
-		return
-	}
-	a, idle := *c.Attempt, true
-	p.h.mu.Lock()
-	for _, other := range p.h.workers {
-		idle = idle && other.running[a] == nil
-	}
-	if r := p.running[a]; r != nil {
-		r.stop()
-	}
-	b := p.h.book[a]
-	p.h.mu.Unlock()
-	if idle && b != nil && b.sealed {
-		p.free(a) // a sealed segment that nobody works on
-	}
-}
+func byAttempt(a, b job.Attempt) int { return strings.Compare(a.String(), b.String()) }

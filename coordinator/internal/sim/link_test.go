@@ -59,6 +59,8 @@ type line struct {
 	mu      sync.Mutex
 	up      bool
 	dead    bool
+	paused  bool
+	pauses  int
 	bad     trouble
 	changed chan struct{}
 }
@@ -78,8 +80,11 @@ func (l *line) set(change func()) {
 func (l *line) cut()               { l.set(func() { l.up = false }) }
 func (l *line) heal()              { l.set(func() { l.up = true }) }
 func (l *line) kill()              { l.set(func() { l.dead = true }) }
+func (l *line) pause()             { l.set(func() { l.paused = true; l.pauses++ }) }
+func (l *line) resume()            { l.set(func() { l.paused = false }) }
 func (l *line) spoil(bad trouble)  { l.set(func() { l.bad = bad }) }
 func (l *line) isUp() (ok bool)    { l.mu.Lock(); defer l.mu.Unlock(); return l.up && !l.dead }
+func (l *line) isPaused() bool     { l.mu.Lock(); defer l.mu.Unlock(); return l.paused }
 func (l *line) isDead() (ok bool)  { l.mu.Lock(); defer l.mu.Unlock(); return l.dead }
 func (l *line) state() (b trouble) { l.mu.Lock(); defer l.mu.Unlock(); return l.bad }
 
@@ -106,6 +111,39 @@ func (l *line) wait(ctx context.Context) error {
 			return errNoLine
 		case up:
 			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hold returns when the process that uses the line is not stopped, and tells how often it was.
+func (l *line) hold() (pauses int) {
+	for {
+		l.mu.Lock()
+		stopped, changed := l.paused && !l.dead, l.changed
+		pauses = l.pauses
+		l.mu.Unlock()
+		if !stopped {
+			return pauses
+		}
+		<-changed
+	}
+}
+
+// lose waits for an answer that does not come.
+func (l *line) lose(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		dead, changed := l.dead, l.changed
+		l.mu.Unlock()
+		switch {
+		case dead:
+			return errKilled
+		case ctx.Err() != nil:
+			return errNoLine
 		}
 		select {
 		case <-changed:
@@ -148,6 +186,7 @@ func (l *line) carry(ctx context.Context, counts *counts, do func(context.Contex
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 	}
+	pauses := l.hold()
 	if err := l.wait(ctx); err != nil {
 		return err
 	}
@@ -155,14 +194,16 @@ func (l *line) carry(ctx context.Context, counts *counts, do func(context.Contex
 	if sleep(ctx, l.dice.between(time.Millisecond, 10*time.Millisecond)) != nil {
 		return errNoLine
 	}
+	if l.hold() > pauses && ctx.Err() != nil {
+		return l.afterPause(ctx, counts, do)
+	}
 	if l.isDead() {
 		return errKilled
 	}
 	switch {
 	case l.dice.chance(bad.lose):
 		counts.fault("calls lost")
-		<-ctx.Done()
-		return errNoLine
+		return l.lose(ctx)
 	case l.dice.chance(bad.late):
 		counts.fault("calls late")
 		delay, rest := l.dice.between(100*time.Millisecond, 8*time.Second), context.WithoutCancel(ctx)
@@ -189,17 +230,33 @@ func (l *line) carry(ctx context.Context, counts *counts, do func(context.Contex
 	}
 	if l.dice.chance(bad.loseAnswer) {
 		counts.fault("answers lost")
-		<-ctx.Done()
-		return errNoLine
+		return l.lose(ctx)
 	}
 	if sleep(ctx, l.dice.between(time.Millisecond, 10*time.Millisecond)) != nil {
 		return errNoLine
 	}
+	l.hold()
 	if l.isDead() {
 		return errKilled
 	}
 	counts.step(stepAnswer)
 	return err
+}
+
+// afterPause is the call of a process that was stopped just before it, and for longer than the call may take. It may go
+// out all the same, before the process looks at its clock.
+func (l *line) afterPause(ctx context.Context, counts *counts, do func(context.Context) error) error {
+	if l.isDead() {
+		return errKilled
+	}
+	if l.isUp() && l.dice.chance(0.5) {
+		counts.fault("calls after a pause")
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer cancel()
+		counts.step(stepCall)
+		_ = do(rest)
+	}
+	return errNoLine
 }
 
 // link is a connection to the bus over a line.
@@ -253,6 +310,7 @@ func answer[T any](ctx context.Context, l caller, do func(context.Context) (T, e
 
 // Send loses messages, or brings them twice or late, without a word.
 func (l *link) Send(ctx context.Context, m bus.Message) error {
+	l.hold()
 	if l.isDead() {
 		return errKilled
 	}
@@ -291,6 +349,7 @@ func (l *link) Subscribe(subject string, handle func(bus.Message)) (func(), erro
 // hear is Subscribe whose messages are no steps by themselves.
 func (l *link) hear(subject string, handle func(bus.Message)) (func(), error) {
 	return l.Bus.Subscribe(subject, func(m bus.Message) {
+		l.hold()
 		if l.isUp() {
 			handle(m)
 		}
@@ -322,6 +381,7 @@ func (q *queue) Fetch(ctx context.Context) (bus.Delivery, error) {
 		if err != nil {
 			return nil, err
 		}
+		q.l.hold()
 		if q.l.isUp() && !q.l.dice.chance(q.l.state().lose) {
 			q.l.counts.step(stepDelivery)
 			return &delivery{d, q.l}, nil
@@ -396,6 +456,7 @@ func (k *records) Watch(
 	}
 	stopping, cancel := context.WithCancel(ctx)
 	end, err := k.KV.Watch(ctx, prefix, func(e bus.Entry) {
+		k.l.hold()
 		if k.l.wait(stopping) == nil && sleep(stopping, k.l.dice.between(time.Millisecond, 5*time.Millisecond)) == nil {
 			k.l.counts.step(stepRecord)
 			see(e)
@@ -420,6 +481,7 @@ type files struct {
 }
 
 func (f *files) Put(ctx context.Context, name string, r io.Reader, meta map[string]string) (bus.ObjectInfo, error) {
+	f.l.hold()
 	if err := f.l.wait(ctx); err != nil {
 		return bus.ObjectInfo{}, err
 	}
@@ -427,6 +489,7 @@ func (f *files) Put(ctx context.Context, name string, r io.Reader, meta map[stri
 }
 
 func (f *files) Get(ctx context.Context, name string, bytesMax int64) (io.ReadCloser, bus.ObjectInfo, error) {
+	f.l.hold()
 	if err := f.l.wait(ctx); err != nil {
 		return nil, bus.ObjectInfo{}, err
 	}

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/proofrack/proofrack/shared/ledger/memledger"
+	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // Bounds of a run, in virtual time.
 const (
 	faultsMin, faultsMax = time.Minute, 4 * time.Minute // or longer, until there were enough steps
+	faultyPart           = 6                            // tenths of the steps
 	endWithin            = 20 * time.Minute             // every accepted job, after all is healed
 	settleWithin         = 5 * time.Minute              // bytes and messages, after that
 )
@@ -57,6 +59,9 @@ func (p *plan) faults() []struct {
 		{4, p.crashWorker},
 		{2, p.cutPower},
 		{2, p.pauseHost},
+		{2, p.pauseCoordinator},
+		{2, p.stopWorker},
+		{2, p.turnClock},
 		{2, p.cutHost},
 		{3, p.harmLedger},
 		{4, p.harmHost},
@@ -70,7 +75,7 @@ func (p *plan) until(end time.Time) {
 	for _, f := range all {
 		total += f.weight
 	}
-	for (time.Now().Before(end) || p.w.counts.steps() < p.w.stepsMin) && !p.w.failed() {
+	for (time.Now().Before(end) || p.w.counts.steps() < p.w.stepsMin*faultyPart/10) && !p.w.failed() {
 		time.Sleep(p.w.dice.between(200*time.Millisecond, 8*time.Second))
 		p.expire(time.Now())
 		at := p.w.dice.pick(total)
@@ -159,6 +164,40 @@ func (p *plan) pauseHost() {
 	p.later(5*time.Second, 70*time.Second, h.resume)
 }
 
+// pauseCoordinator stops one for less than its lead lasts, or for longer.
+func (p *plan) pauseCoordinator() {
+	if c := p.w.seats[p.w.dice.pick(len(p.w.seats))]; c != nil {
+		p.note("coordinator paused", c.name)
+		c.pause()
+		p.later(time.Second, 40*time.Second, c.resume)
+	}
+}
+
+// stopWorker asks a worker to leave, and kills it if it takes too long.
+func (p *plan) stopWorker() {
+	h, role, level := p.host(), wire.RoleSynth, service.Drain
+	if p.w.dice.chance(0.5) {
+		role = wire.RoleGPU
+	}
+	if p.w.dice.chance(0.5) {
+		level = service.HandBack
+	}
+	p.note("worker stopped", role+" of "+string(h.name)+": "+level.String())
+	h.leave(role, level)
+	p.later(time.Second, 40*time.Second, func() { h.crash(role); h.start() })
+}
+
+// turnClock sets a machine's clock.
+func (p *plan) turnClock() {
+	all := append(slices.Clone(p.w.clocks), p.w.redis)
+	for _, h := range p.w.hosts {
+		all = append(all, h.clock)
+	}
+	c := all[p.w.dice.pick(len(all))]
+	p.note("clock set", c.who)
+	c.jump(p.w.dice)
+}
+
 func (p *plan) cutHost() {
 	h := p.host()
 	p.note("host cut off", string(h.name))
@@ -239,6 +278,13 @@ func (w *world) run() {
 	w.log.Info().Msg("HEAL")
 	w.heal()
 	w.recover(ctx)
+	for w.counts.steps() < w.stepsMin && !w.failed() { // what is left of it works as if nothing had been
+		w.submit()
+		time.Sleep(w.dice.between(time.Second, 4*time.Second))
+		if w.counts.steps() >= w.stepsMin {
+			w.recover(ctx)
+		}
+	}
 	cancel()
 	w.stop()
 	w.clients.Wait()

@@ -147,6 +147,9 @@ func runProcess(
 	c.Env = append(os.Environ(), fmt.Sprintf("SIM_SEED=%d", seed), "SIM_COUNTS="+file, "SIM_MADE="+made.dir,
 		"GOMAXPROCS=1",
 		"GOGC=off", "GOMEMLIMIT=3GiB")
+	if own, err := os.Executable(); err == nil && own != binary {
+		env = append(env, "SIM_BUILT=1")
+	}
 	c.Env = append(c.Env, env...)
 	said, err := c.CombinedOutput()
 	var exit *exec.ExitError
@@ -169,6 +172,7 @@ func runProcess(
 func runChild(t *testing.T, s *settings) {
 	made, seed := proofs(t), s.seed
 	synctest.Test(t, func(t *testing.T) {
+		checkClocks(t, os.Getenv("SIM_BUILT") != "")
 		w := newWorld(t, seed, s.steps, made)
 		w.run()
 		for line := range bytes.Lines(w.logged.Bytes()) {

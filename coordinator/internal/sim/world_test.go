@@ -42,6 +42,8 @@ type world struct {
 	ledger *memledger.Store
 	hosts  []*host
 	seats  []*instance
+	clocks []*clock // of the seats
+	redis  *clock   // of the ledger
 	starts int
 	jobs   int
 	keys   []*job.Record // what was submitted under a key
@@ -142,7 +144,11 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 	w.bus = w.server.Connect(bus.Events{})
 	w.must(w.bus.Setup(t.Context(), topology()))
 	var err error
-	w.ledger, err = memledger.New(ledger.Config{Lease: 15 * time.Second}, time.Now)
+	w.redis = w.newClock("ledger")
+	for seat := range w.seats {
+		w.clocks = append(w.clocks, w.newClock(fmt.Sprintf("seat %d", seat)))
+	}
+	w.ledger, err = memledger.New(ledger.Config{Lease: 15 * time.Second}, w.redis.now)
 	w.must(err)
 	w.books.client, w.books.last = w.ledger.Open(), map[job.Node]*ledger.NodeBook{}
 	w.books.over = map[job.Node]time.Time{}
@@ -232,7 +238,7 @@ func (w *world) newRecord(ctx context.Context, s *jobs.Store) (*job.Record, erro
 
 // submit asks some coordinator to take a job, once. Only what it answers counts.
 func (w *world) submit() {
-	up := slices.DeleteFunc(slices.Clone(w.seats), func(c *instance) bool { return c == nil })
+	up := slices.DeleteFunc(slices.Clone(w.seats), func(c *instance) bool { return c == nil || c.link.isPaused() })
 	if len(up) == 0 {
 		return
 	}
