@@ -65,7 +65,8 @@ func newHostile(t *testing.T) *hostile {
 	h.check(os.Truncate(filepath.Join(h.folder, "huge"), wire.ReferenceBytesMax+1))
 	t.Setenv("TMPDIR", h.temp)
 	h.startCoordinator("intake.path_prefixes="+h.folder, "intake.url_addresses=127.0.0.2/32",
-		"intake.check_timeout="+checkTimeout.String(), "intake.submits_per_minute=60", "intake.url_hosts="+strings.Join([]string{
+		"intake.check_timeout="+checkTimeout.String(), "intake.submits_per_minute=60",
+		"intake.url_hosts="+strings.Join([]string{
 			h.outside, h.inside, "localhost:" + port, "169.254.169.254", "[::1]:" + port, "0.0.0.0:" + port,
 		}, ","))
 	n := h.addNode("n1")

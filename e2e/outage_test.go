@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,8 +19,8 @@ func simulated(start, finish time.Duration) []string {
 }
 
 // B62, B106: NATS is away, then Redis is, then the leader is killed: the device has work ahead and goes on with it, and
-// nothing is begun again. (For how long it idles, with the timers as shipped, is in a long test and measured by make
-// bench.)
+// nothing is begun again. Each time the device is held at a job's first proof until enough is sealed and fetched and the
+// server is gone. (For how long it idles is in a long test and measured by make bench.)
 func TestB62B106ADeviceWorksOnWhileAServerIsAway(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
@@ -29,77 +28,51 @@ func TestB62B106ADeviceWorksOnWhileAServerIsAway(t *testing.T) {
 	leader := r.startCoordinator(settings...)
 	n := r.addNode("n1")
 	n.startSynth()
-	n.startGPU(append(simulated(perPartition, perPartition/5), "prove.ahead=16")...)
+	const perJob, meanwhile = 10, 3
+	var holds, aheads, hooks []string // of each phase
+	for phase := range 3 {
+		holds = append(holds, fmt.Sprintf("gpu.mid-proof#%d", phase*perJob+1))
+		aheads = append(aheads, fmt.Sprintf("gpu.after-fetch#%d", phase*perJob+1+meanwhile))
+		hooks = append(hooks, "pause@"+holds[phase], "mark@"+aheads[phase])
+	}
+	n.startGPU(append(simulated(perPartition, perPartition/5), append(r.hooked(hooks...), "prove.ahead=16")...)...)
 	r.ready()
 	r.startCoordinator(settings...)
-	// cut kills a process when so much is sealed ahead that the device can make some proofs meanwhile.
-	const meanwhile = 3
-	cut := func(p *process) {
+	// cut has a job at work, and a process killed when the worker has some of the job ahead.
+	cut := func(phase int, p *process) *submitted {
 		t.Helper()
-		sealed := func() bool { return len(entries(n, "seg")) >= meanwhile+4 }
-		for frozen := false; !frozen; {
-			until(t, "work is sealed ahead", func() bool { r.keepBusy(); return sealed() })
-			n.gpu.signal(syscall.SIGSTOP)
-			if frozen = sealed(); frozen {
-				p.kill()
-			}
-			n.gpu.signal(syscall.SIGCONT)
+		var seeds []uint64
+		for k := range uint64(perJob) {
+			seeds = append(seeds, uint64(phase*perJob)+k)
 		}
+		j := r.submit(seeds...)
+		r.reached(holds[phase])
+		r.reached(aheads[phase])
+		p.kill()
+		r.letGo(holds[phase])
+		return j
 	}
-	cut(r.nats.process)
-	kept := len(entries(n, "outbox"))
-	until(t, "the device works on without NATS", func() bool { return len(entries(n, "outbox")) >= kept+meanwhile })
+	cut(0, r.nats.process)
+	until(t, "the device works on without NATS", func() bool { return len(entries(n, "outbox")) > meanwhile })
 	r.nats.start(t)
-	cut(r.redis.process)
-	before, _ := r.verified()
-	until(t, "the device works on without Redis", func() bool {
-		now, _ := r.verified()
-		return now >= before+meanwhile
-	})
-	r.redis.start(t)
-	cut(leader)
 	r.waitDone()
-	longest := time.Duration(0)
+	j := cut(1, r.redis.process)
+	until(t, "the device works on without Redis", func() bool { return r.record(j).VerifiedCount() > meanwhile })
+	r.redis.start(t)
+	r.waitDone()
+	cut(2, leader)
+	r.waitDone()
 	for _, j := range r.jobs {
 		for i, p := range r.record(j).Partitions {
-			idle, ok := p.Last().Seconds["device_idle"]
-			switch {
-			case !ok:
+			if _, ok := p.Last().Seconds["device_idle"]; !ok {
 				t.Errorf("partition %d of job %s does not say how long its device was idle: %v", i, j.id, p.Last().Seconds)
-			case len(p.Attempts) != 1:
+			}
+			if len(p.Attempts) != 1 {
 				t.Errorf("partition %d of job %s was begun again: %+v", i, j.id, p.Attempts)
-			case j == r.jobs[0] && i == 0: // it waited for the first job
-			default:
-				longest = max(longest, time.Duration(idle*float64(time.Second)))
 			}
 		}
 	}
-	t.Logf("the device was idle for at most %s", longest)
 	r.checkQuiet()
-}
-
-// verified counts the finished partitions of all jobs, and all of them.
-func (r *rack) verified() (count, of int) {
-	r.t.Helper()
-	for _, j := range r.jobs {
-		record := r.record(j)
-		count, of = count+record.VerifiedCount(), of+len(record.Partitions)
-	}
-	return count, of
-}
-
-// keepBusy submits a job of ten partitions when no more than twenty are left to do.
-func (r *rack) keepBusy() {
-	r.t.Helper()
-	verified, of := r.verified()
-	if of-verified > 20 {
-		return
-	}
-	var seeds []uint64
-	for k := range uint64(10) {
-		seeds = append(seeds, uint64(of)+k)
-	}
-	r.submit(seeds...)
 }
 
 // A request that a coordinator had in its hands when it was killed is made again: the client is answered.

@@ -23,8 +23,9 @@ const (
 func burstRooms() map[job.Node]int { return map[job.Node]int{"n1": 2, "n2": 4, "n3": 6} }
 
 // B44: twelve jobs come in one burst to three nodes with room for two, four and six, whose devices are held until all
-// have begun. They spread by free budget. The node with most jobs crashes: its jobs come back after a pause and spread over the others. No node ever holds more
-// than its budget (invariant 1), which is compared with the book here and all through the test.
+// have begun. They spread by free budget. The node with most jobs crashes: its jobs come back after a pause and spread
+// over the others. No node ever holds more than its budget (invariant 1), which is compared with the book here and all
+// through the test.
 func TestB44BurstAndCrashSpreadByFreeBudget(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
