@@ -36,6 +36,7 @@ type Config struct {
 	Times    TimesConfig           `doc:"Heartbeats, leases and intervals; workers must have the same heartbeat."`
 	Attempts AttemptsConfig        `doc:"How often partitions are tried."`
 	Schedule ScheduleConfig        `doc:"How much work is kept ahead, and for how long things may wait."`
+	Memory   MemoryConfig          `doc:"What is made of the measured memory of attempts."`
 	Intake   intake.Config         `doc:"What clients may ask for."`
 	Keep     KeepConfig            `doc:"How long things are kept."`
 	Streams  StreamsConfig         `doc:"What is set up on the NATS servers."`
@@ -112,6 +113,14 @@ type ScheduleConfig struct {
 	QuarantineMax       time.Duration             `doc:"Longest such pause."`
 }
 
+// MemoryConfig tunes what is learned of attempts' memory.
+type MemoryConfig struct {
+	Margin     float64        `doc:"Share of a measured peak that is booked on top of it: 0.1 is a tenth."`
+	DriftMax   float64        `doc:"Share by which peaks may be off from computed sizes before that is told."`
+	Slack      bytesize.Bytes `doc:"Measured RAM beyond the computed that changes nothing; process sizes are inexact."`
+	StoreEvery time.Duration  `doc:"How often what was learned is stored."`
+}
+
 // KeepConfig says how long things are kept.
 type KeepConfig struct {
 	Retention      time.Duration `doc:"How long ended jobs and their proofs are kept."`
@@ -166,6 +175,10 @@ func DefaultConfig() Config {
 			QuarantineAfter: d.Scheduler.QuarantineAfter,
 			HaltWindow:      d.Scheduler.HaltWindow,
 		},
+		Memory: MemoryConfig{
+			Margin: d.Scheduler.PeakMargin, DriftMax: d.Scheduler.DriftMax, Slack: d.Scheduler.PeakSlack,
+			StoreEvery: d.LearnedEvery,
+		},
 		Intake: intake.DefaultConfig(),
 		Keep: KeepConfig{
 			Retention: s.Retention, RetentionCount: s.RetentionCount, AuditRetention: s.AuditRetention,
@@ -219,6 +232,8 @@ func (c *Config) dispatch() dispatch.Config {
 	s.Patience, s.Quotas = p.Patience, p.quotas()
 	s.Guess, s.GuessDefault, s.LoadRate, s.EvictIdle = p.Guess, p.GuessDefault, p.LoadRate, p.EvictIdle
 	s.QuarantineAfter, s.HaltWindow = p.QuarantineAfter, p.HaltWindow
+	m := &c.Memory
+	s.PeakMargin, s.DriftMax, s.PeakSlack, d.LearnedEvery = m.Margin, m.DriftMax, m.Slack, m.StoreEvery
 	return d
 }
 

@@ -36,6 +36,7 @@ func (l *Leading) Service() bus.Service {
 			endpoint("assets", wire.AdminSubject(wire.AdminAssets), l.assets),
 			endpoint("forget", wire.AdminSubject(wire.AdminForget), l.forget),
 			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
+			endpoint("memory", wire.AdminSubject(wire.AdminMemory), l.memory),
 			endpoint("flight", wire.AdminSubject(wire.AdminFlight), l.flight),
 		},
 	}
@@ -117,6 +118,15 @@ func (l *Leading) flight(_ context.Context, _ string, q *wire.FlightRequest) (*w
 		}
 		reply.Nodes = append(reply.Nodes, nodes[i])
 	}
+	return reply, nil
+}
+
+func (l *Leading) memory(ctx context.Context, _ string, q *wire.MemoryRequest) (*wire.MemoryReply, error) {
+	reply, err := l.Leader.Memory(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	pageSpeeds(reply, q.SpeedsAfter)
 	return reply, nil
 }
 

@@ -98,3 +98,20 @@ func boundReasons(reasons []wire.Reason) []wire.Reason {
 	}
 	return reasons
 }
+
+// pageSpeeds cuts the speeds down to the page from a place on, beside the sizes, which are few.
+func pageSpeeds(reply *wire.MemoryReply, from int) {
+	room := pageBytesMax
+	for i := range reply.Sizes {
+		room -= size(reply.Sizes[i])
+	}
+	from = min(from, len(reply.Speeds))
+	for i, s := range reply.Speeds[from:] {
+		if room -= size(s); room < 0 && i > 0 {
+			reply.SpeedsNext = from + i
+			reply.Speeds = reply.Speeds[from:reply.SpeedsNext]
+			return
+		}
+	}
+	reply.Speeds = reply.Speeds[from:]
+}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +221,31 @@ func TestDeadLettersAreAnsweredInPages(t *testing.T) {
 		if all.Letters[i].Job >= all.Letters[i-1].Job {
 			t.Fatalf("letter %d is not older than the one before", i)
 		}
+	}
+}
+
+// A long list of speeds is told in pages, each within the bound, none left out or told twice.
+func TestSpeedsComeInPages(t *testing.T) {
+	t.Parallel()
+	all := make([]wire.StageSpeed, 6_000)
+	for i := range all {
+		all[i] = wire.StageSpeed{Circuit: "c", Node: job.Node(fmt.Sprintf("node-%05d", i)), Device: "gpu0", At: time.Now()}
+	}
+	var told []wire.StageSpeed
+	pages := 0
+	for from := 0; pages == 0 || from > 0; pages++ {
+		reply := &wire.MemoryReply{Sizes: make([]wire.MemorySize, 300), Speeds: all}
+		pageSpeeds(reply, from)
+		if data, err := wire.Encode(reply); err != nil {
+			t.Fatalf("page of %d: %v", len(data), err)
+		}
+		told, from = append(told, reply.Speeds...), reply.SpeedsNext
+	}
+	if pages < 2 || !slices.Equal(told, all) {
+		t.Errorf("%d pages, %d of %d speeds", pages, len(told), len(all))
+	}
+	reply := &wire.MemoryReply{Speeds: all[:1]}
+	if pageSpeeds(reply, 7); len(reply.Speeds) != 0 || reply.SpeedsNext != 0 {
+		t.Errorf("beyond the end: %+v", reply)
 	}
 }

@@ -31,7 +31,9 @@ type Config struct {
 	// QuarantineMin is how long a device is in quarantine before it may prove a known answer; it doubles with each that is
 	// wrong, up to QuarantineMax. CanaryTimeout is how long it may take to prove one.
 	QuarantineMin, QuarantineMax, CanaryTimeout time.Duration
-	Scheduler                                   scheduler.Config
+	// LearnedEvery is how often what was learned is stored.
+	LearnedEvery time.Duration
+	Scheduler    scheduler.Config
 }
 
 // DefaultConfig is design section 4's start values.
@@ -42,7 +44,7 @@ func DefaultConfig() Config {
 		Policy: job.DefaultPolicy(), HandBackPause: time.Second, CallTimeout: 5 * time.Second,
 		Workers: 32, ResultsMax: 64, ResultAckWait: 10 * time.Second,
 		QuarantineMin: time.Minute, QuarantineMax: time.Hour, CanaryTimeout: 2 * time.Minute,
-		Scheduler: defaultScheduler(),
+		LearnedEvery: 30 * time.Second, Scheduler: defaultScheduler(),
 	}
 }
 
@@ -56,7 +58,7 @@ func (c *Config) Validate() error {
 		{"heartbeat", int64(c.Heartbeat)}, {"tick", int64(c.Tick)}, {"sweep", int64(c.Sweep)},
 		{"call_timeout", int64(c.CallTimeout)}, {"workers", int64(c.Workers)}, {"results_max", int64(c.ResultsMax)},
 		{"result_ack_wait", int64(c.ResultAckWait)}, {"quarantine_min", int64(c.QuarantineMin)},
-		{"canary_timeout", int64(c.CanaryTimeout)},
+		{"canary_timeout", int64(c.CanaryTimeout)}, {"store_every", int64(c.LearnedEvery)},
 		{"policy.failed_max", int64(c.Policy.FailedMax)}, {"policy.lost_max", int64(c.Policy.LostMax)},
 	} {
 		if f.value <= 0 {

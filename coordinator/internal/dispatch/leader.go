@@ -77,6 +77,7 @@ type Leader struct {
 	canaries map[scheduler.Place]*canary
 	// deposed ends the loop: another leader has begun.
 	deposed error
+	learned learned
 
 	// holdUntil is until when no lease ends: after a take-over, and after the ledger was away, leases are renewed
 	// first.

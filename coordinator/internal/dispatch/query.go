@@ -262,6 +262,9 @@ type Counts struct {
 	Scheduler                      scheduler.Stats
 	LedgerUp                       bool
 	LedgerDownFor                  time.Duration
+	// Drifts counts how often measured sizes began or ceased to drift, Drifting sizes that do now.
+	Drifts   uint64
+	Drifting int
 }
 
 // Counts gives them.
@@ -271,6 +274,7 @@ func (l *Leader) Counts(ctx context.Context) (c Counts, err error) {
 			Late: l.late.Load(), Orphans: l.orphans.Load(), BadProofs: l.badProofs.Load(), Lost: l.lost.Load(),
 			Scheduler: l.core.Stats(), LedgerUp: l.books.up,
 		}
+		c.Drifts, c.Drifting = l.core.Drifts()
 		if !l.books.up {
 			c.LedgerDownFor = time.Since(l.books.downSince)
 		}

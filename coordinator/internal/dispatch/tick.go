@@ -21,6 +21,7 @@ func (l *Leader) tick(now time.Time) {
 	l.lookAtJobs(now)
 	l.compareAll(now)
 	l.lookAtQuarantines(now)
+	l.keepLearned(now)
 	if now.Sub(l.sweptAt) >= l.cfg.Sweep {
 		l.sweptAt = now
 		l.sweep()

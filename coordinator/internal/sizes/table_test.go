@@ -39,12 +39,14 @@ func TestFewSamplesAreBookedAsComputed(t *testing.T) {
 	t.Parallel()
 	table := sizes.New(sizes.DefaultConfig())
 	k := key(ledger.PoolSHM)
-	if told := observe(table, k, 70*mib, 100*mib, 100*mib, 100*mib, 100*mib); len(told) > 0 || table.Surplus(k, 70*mib) != 0 {
+	told := observe(table, k, 70*mib, 100*mib, 100*mib, 100*mib, 100*mib)
+	if len(told) > 0 || table.Surplus(k, 70*mib) != 0 {
 		t.Errorf("after four: %+v, surplus %s", told, table.Surplus(k, 70*mib))
 	}
 	out := table.Observe(began(), k, 70*mib, 100*mib)
 	want := sizes.Size{
-		Key: k, Computed: 70 * mib, P50: 100 * mib, P99: 100 * mib, Samples: 5, Booked: 110 * mib, Over: true, MeasuredAt: began(),
+		Key: k, Computed: 70 * mib, P50: 100 * mib, P99: 100 * mib, Samples: 5, Booked: 110 * mib, Over: true,
+		MeasuredAt: began(),
 	}
 	if diff := cmp.Diff(sizes.Outcome{Size: want, Resized: true, Told: true}, out); diff != "" {
 		t.Errorf("the fifth (-want +got):\n%s", diff)
@@ -263,7 +265,8 @@ func TestTableComesBackAsItWasStored(t *testing.T) {
 func TestRecallPutsEarlierPeaksFirst(t *testing.T) {
 	t.Parallel()
 	before, now := sizes.New(sizes.DefaultConfig()), sizes.New(sizes.DefaultConfig())
-	shm, disk, vram := key(ledger.PoolSHM), key(ledger.PoolDisk), sizes.Key{Circuit: "c", Stage: job.Proving, Pool: sizes.VRAM}
+	shm, disk := key(ledger.PoolSHM), key(ledger.PoolDisk)
+	vram := sizes.Key{Circuit: "c", Stage: job.Proving, Pool: sizes.VRAM}
 	observe(before, shm, 70*mib, 100*mib, 100*mib, 100*mib, 100*mib)
 	observe(before, disk, 70*mib, 100*mib, 100*mib, 100*mib, 100*mib, 100*mib)
 	if err := before.Pin(began(), vram, 5*mib); err != nil {
