@@ -59,10 +59,6 @@ func wholeAndOnce(s *suite) {
 		s.Error(diff)
 	}
 	s.must(d.Ack(s.ctx))
-	s.fetchNothing(q, 50*time.Millisecond)
-	if n := s.messages("Q_" + s.prefix); n != 0 {
-		s.Errorf("%d messages left", n)
-	}
 	for i := range 5 {
 		s.publish(s.message("", fmt.Sprint(i)))
 	}
@@ -73,21 +69,28 @@ func wholeAndOnce(s *suite) {
 		}
 		s.must(d.Ack(s.ctx))
 	}
+	// At the end: a fetch that was broken off may be given a message a moment later, which then comes after the next.
+	s.fetchNothing(q, 50*time.Millisecond)
+	if n := s.messages("Q_" + s.prefix); n != 0 {
+		s.Errorf("%d messages left", n)
+	}
 }
 
 // b52: a message that nobody acknowledges is given out again and again, with its count, until it is terminated; no
 // bound of the bus makes it invisible.
 func b52(s *suite) {
 	c := s.queue(nil)
-	c.AckWait = 50 * time.Millisecond
+	c.AckWait = 200 * time.Millisecond
 	q := s.open(c)
 	s.publish(s.message("x", "poison"))
 	const attempts = 4
-	for i := 1; i <= attempts; i++ {
+	for i, last := 1, 0; i <= attempts; i++ {
 		d := s.fetch(q)
-		if d.Count() != i {
-			s.Fatalf("count %d at delivery %d", d.Count(), i)
+		// What reaches a process that stood still for longer than it may be held is not given out, but counted.
+		if d.Count() <= last {
+			s.Fatalf("count %d at delivery %d, after %d", d.Count(), i, last)
 		}
+		last = d.Count()
 		if n := s.messages(c.Stream); n != 1 {
 			s.Fatalf("%d messages while it is dead", n)
 		}
@@ -119,7 +122,7 @@ func b53(s *suite) {
 	s.publish(s.message("", "small"))
 	begun := time.Now()
 	d := s.fetch(q)
-	if got := string(d.Message().Data); got != "small" || time.Since(begun) > 2*time.Second {
+	if got := string(d.Message().Data); got != "small" || time.Since(begun) > patience/2 {
 		s.Errorf("%q after %s", got, time.Since(begun))
 	}
 	s.must(d.Nak(s.ctx, 0))
@@ -188,13 +191,13 @@ func b54(s *suite) {
 
 func ackWait(s *suite) {
 	c := s.queue(nil)
-	c.AckWait = 300 * time.Millisecond
+	c.AckWait = 1200 * time.Millisecond // a crowded machine is late by less
 	q := s.open(c)
 	s.publish(s.message("", "long"))
 	d := s.fetch(q)
-	ctx, cancel := context.WithTimeout(s.ctx, 3*c.AckWait)
+	ctx, cancel := context.WithTimeout(s.ctx, 2*c.AckWait)
 	defer cancel()
-	ticker := time.NewTicker(c.AckWait / 6)
+	ticker := time.NewTicker(c.AckWait / 12)
 	defer ticker.Stop()
 	fetched := make(chan error, 1)
 	go func() {
@@ -215,13 +218,13 @@ func ackWait(s *suite) {
 	}
 	begun := time.Now()
 	again := s.fetch(q)
-	if again.Count() != 2 || time.Since(begun) > c.AckWait+2*time.Second {
+	if again.Count() < 2 || time.Since(begun) > c.AckWait+patience/2 {
 		s.Errorf("count %d after %s of silence", again.Count(), time.Since(begun))
 	}
 	// A late acknowledgement counts under the next holder: the fence, not the bus, decides who was right.
 	s.must(d.Ack(s.ctx))
 	s.must(again.Ack(s.ctx))
-	s.fetchNothing(q, 2*c.AckWait)
+	s.fetchNothing(q, c.AckWait+c.AckWait/6)
 }
 
 func b57(s *suite) {
@@ -313,7 +316,7 @@ func b64(s *suite) {
 	if err == nil || !strings.Contains(err.Error(), "not set up") || fault.ReportOf("", err).Hint == "" {
 		s.Errorf("the error does not say what is missing: %v", err)
 	}
-	if time.Since(begun) > 5*time.Second {
+	if time.Since(begun) > patience/2 {
 		s.Errorf("told after %s", time.Since(begun))
 	}
 	_, err = s.bus.Queue(s.ctx, bus.Consumer{Stream: "Q_" + s.prefix + "_none", Name: "w", Subject: "x"})
@@ -398,7 +401,7 @@ func existing(s *suite) {
 	_, err := s.bus.Queue(s.ctx, mine)
 	s.wantKind(err, fault.NotFound)
 	if err == nil || !strings.Contains(err.Error(), "not made yet") || fault.ReportOf("", err).Hint == "" ||
-		time.Since(begun) > 2*time.Second {
+		time.Since(begun) > patience/2 {
 		s.Errorf("after %s: %v", time.Since(begun), err)
 	}
 	s.open(c)

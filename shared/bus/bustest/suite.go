@@ -20,7 +20,7 @@ type Harness struct {
 }
 
 // patience bounds every wait for something that must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // suite is one test's view.
 type suite struct {
@@ -87,7 +87,7 @@ func (s *suite) queue(change func(*bus.Stream)) bus.Consumer {
 		change(&stream)
 	}
 	s.setup(bus.Topology{Streams: []bus.Stream{stream}})
-	return bus.Consumer{Stream: stream.Name, Name: "w", Subject: s.prefix + ".q.a", AckWait: patience}
+	return bus.Consumer{Stream: stream.Name, Name: "w", Subject: s.prefix + ".q.a", AckWait: 10 * time.Second}
 }
 
 func (s *suite) setup(t bus.Topology) {

@@ -20,7 +20,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 )
 
-const patience = 15 * time.Second
+const patience = time.Minute
 
 var topology = bus.Topology{
 	Streams: []bus.Stream{{Name: "Q", Subjects: []string{"q.*"}, Retention: bus.WorkQueue, BytesMax: bytesize.MiB}},

@@ -55,7 +55,7 @@ func wait[T any](t *testing.T, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s did not come", what)
 		panic("not reached")
 	}
@@ -89,7 +89,7 @@ func TestRelayedMessagesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = conn.Request("l.x", []byte("crafted"), time.Second)
+	_, err = conn.Request("l.x", []byte("crafted"), patience)
 	check(err)
 	for _, to := range []string{"plain", "ask", "q.a"} {
 		check(conn.PublishRequest("$JS.API.DIRECT.GET.L.l.x", to, nil)) // marked by the header
@@ -103,20 +103,20 @@ func TestRelayedMessagesAreRefused(t *testing.T) {
 	check(conn.PublishRequest("ask", "q.a", []byte("relay your answer"))) // would be stored as work
 	check(conn.PublishRequest("ask", "l.x", []byte("relay your answer")))
 	check(conn.Flush())
-	for deadline := time.Now().Add(5 * time.Second); b.Refused() < 6 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); b.Refused() < 6 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	check(conn.Publish("plain", []byte("honest")))
 	if got := wait(t, "plain message", heard); got != "honest" {
 		t.Errorf("heard %q", got)
 	}
-	if _, err := conn.Request("ask", []byte("honest"), 5*time.Second); err != nil {
+	if _, err := conn.Request("ask", []byte("honest"), patience); err != nil {
 		t.Error(err)
 	}
 	if got := wait(t, "request", asked); got != "honest" {
 		t.Errorf("asked %q", got)
 	}
-	_, err = conn.Request("q.a", []byte("honest"), 5*time.Second)
+	_, err = conn.Request("q.a", []byte("honest"), patience)
 	check(err)
 	d, err := q.Fetch(t.Context())
 	check(err)
