@@ -1,5 +1,7 @@
 package metrics
 
+import "slices"
+
 // Name is a metric's name.
 type Name string
 
@@ -25,11 +27,12 @@ const (
 	OfWorkers           // of both workers of a host
 	OfGPU               // of the GPU worker
 	OfNodes             // of the rack: the leading coordinator alone shows them
+	OfGateway           // of a gateway
 )
 
 // String says it for people.
 func (o Of) String() string {
-	return [...]string{"every process", "both workers", "GPU worker", "leading coordinator"}[o]
+	return [...]string{"every process", "both workers", "GPU worker", "leading coordinator", "gateway"}[o]
 }
 
 // Family is one metric.
@@ -125,7 +128,7 @@ const (
 
 // Families are all metrics.
 func Families() []Family {
-	return append(append(processFamilies(), workerFamilies()...), rackFamilies()...)
+	return slices.Concat(processFamilies(), workerFamilies(), rackFamilies(), gatewayFamilies())
 }
 
 func processFamilies() []Family {

@@ -16,6 +16,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/metrics"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/telemetry"
@@ -28,10 +29,13 @@ type Config struct {
 	NATS    natsbus.Config      `doc:"The NATS servers and who we are there: a tenant."`
 	Service service.Config      `doc:"How the program starts and ends."`
 	HTTP    service.HTTPConfig  `doc:"Health checks."`
+	Metrics metrics.Config      `doc:"Numbers for Prometheus; see docs/metrics.md."`
 	Logs    telemetry.LogConfig `doc:"What is logged, and how."`
 	Test    TestConfig          `doc:"For tests only."`
 
-	Log zerolog.Logger `toml:"-"`
+	// Build names the program's build.
+	Build string         `toml:"-"`
+	Log   zerolog.Logger `toml:"-"`
 	// Connect gives the bus of the tenant, ConnectOperator that of the operator; NATS when they are nil.
 	Connect         func(context.Context) (bus.Bus, error) `toml:"-"`
 	ConnectOperator func(context.Context) (bus.Bus, error) `toml:"-"`
@@ -82,7 +86,8 @@ func DefaultConfig() Config {
 		Forward: ForwardConfig{
 			BodiesMax: 8, CheckEvery: 10 * time.Second, CheckMax: 3 * time.Second, ConnectWait: 10 * time.Second,
 		},
-		NATS: nats, Service: stop, HTTP: service.DefaultHTTPConfig(), Logs: telemetry.DefaultLogConfig(),
+		NATS: nats, Service: stop, HTTP: service.DefaultHTTPConfig(),
+		Metrics: metrics.DefaultConfig(), Logs: telemetry.DefaultLogConfig(),
 	}
 }
 

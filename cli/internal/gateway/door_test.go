@@ -154,8 +154,8 @@ func TestRequestsWaitUnreadForTheirTurn(t *testing.T) {
 		check(t, err)
 		m, err := g.client.GetMetrics(g.ctx(), &cuzkv1.GetMetricsRequest{})
 		check(t, err)
-		if s.Queues[0].Pending == count && strings.Contains(m.PrometheusText, "_submitting 2\n") {
-			if !strings.Contains(m.PrometheusText, `unread{kind="POREP_SEAL_COMMIT"} 8`) {
+		if s.Queues[0].Pending == count && strings.Contains(m.PrometheusText, `c2_gateway_submitting{role="gateway"} 2`) {
+			if !strings.Contains(m.PrometheusText, `unread{kind="POREP_SEAL_COMMIT",role="gateway"} 8`) {
 				t.Error(m.PrometheusText)
 			}
 			break

@@ -22,7 +22,7 @@ type engine struct {
 	submissions *submissions
 	upstream    *upstream // nil when nothing is forwarded
 	lanes       *lanes
-	metrics     *metrics
+	meters      *meters
 	begun       time.Time
 	leaving     context.Context //nolint:containedctx // it ends when calls are not to wait any longer
 }
@@ -45,7 +45,7 @@ func (e *engine) route(kind cuzkv1.ProofKind) (ours bool, err error) {
 func (e *engine) SubmitProof(
 	ctx context.Context, r *cuzkv1.SubmitProofRequest,
 ) (*cuzkv1.SubmitProofResponse, error) {
-	e.metrics.asked(r.GetProofKind())
+	e.meters.asked(r.GetProofKind())
 	t := takeTurn(ctx)
 	ours, err := e.route(r.GetProofKind())
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *engine) AwaitProof(ctx context.Context, r *cuzkv1.AwaitProofRequest) (*
 func (e *engine) Prove(ctx context.Context, r *cuzkv1.ProveRequest) (*cuzkv1.ProveResponse, error) {
 	submit := r.GetSubmit()
 	r.Submit = nil // while waiting the input is not to be kept
-	e.metrics.asked(submit.GetProofKind())
+	e.meters.asked(submit.GetProofKind())
 	t := takeTurn(ctx)
 	ours, err := e.route(submit.GetProofKind())
 	if err != nil {
@@ -162,6 +162,10 @@ func (e *engine) CancelProof(ctx context.Context, r *cuzkv1.CancelProofRequest) 
 }
 
 // GetMetrics gives the gateway's own metrics.
-func (e *engine) GetMetrics(context.Context, *cuzkv1.GetMetricsRequest) (*cuzkv1.GetMetricsResponse, error) {
-	return &cuzkv1.GetMetricsResponse{PrometheusText: e.metrics.text(e)}, nil
+func (e *engine) GetMetrics(ctx context.Context, _ *cuzkv1.GetMetricsRequest) (*cuzkv1.GetMetricsResponse, error) {
+	text, err := e.meters.text(ctx)
+	if err != nil {
+		return nil, e.answer(ctx, err)
+	}
+	return &cuzkv1.GetMetricsResponse{PrometheusText: text}, nil
 }

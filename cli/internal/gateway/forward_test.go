@@ -279,7 +279,7 @@ func TestUpstreamIsChecked(t *testing.T) {
 			m, err := g.client.GetMetrics(ctx, &cuzkv1.GetMetricsRequest{})
 			check(t, err)
 			if strings.Count(log, "upstream does not answer") == away && strings.Count(log, "upstream answers") == back &&
-				strings.Contains(m.PrometheusText, "\nproofrack_gateway_upstream_healthy "+want+"\n") {
+				strings.Contains(m.PrometheusText, `c2_gateway_upstream_healthy{role="gateway"} `+want+"\n") {
 				return
 			}
 		}

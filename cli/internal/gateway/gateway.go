@@ -36,9 +36,9 @@ func Run(ctx context.Context, config Config) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
 	g.leave = leave
-	m := newMetrics()
+	m := newMeters(&config)
 	g.engine = &engine{
-		config: &g.config, rack: g.rack, lanes: newLanes(&config), metrics: m, begun: time.Now(), leaving: leaving,
+		config: &g.config, rack: g.rack, lanes: newLanes(&config), meters: m, begun: time.Now(), leaving: leaving,
 		submissions: newSubmissions(&g.config, g.rack, kind, m),
 	}
 	if config.Forward.To != "" {
@@ -49,13 +49,16 @@ func Run(ctx context.Context, config Config) error {
 		g.health.Ready("upstream", func(context.Context) error { return g.engine.upstream.healthy() })
 	}
 	g.health.Ready("rack", func(context.Context) error { return g.rack.connected() })
+	g.sources(m)
 	mux := http.NewServeMux()
 	g.health.Mount(mux)
+	m.registry.Mount(mux)
 	group := service.NewGroup(config.Service, config.Log, g.health)
 	return group.Run(ctx,
 		service.HTTP(config.HTTP, mux, func(a net.Addr) {
 			config.Log.Info().Stringer("address", a).Msg("health is served")
 		}),
+		m.registry.Service(),
 		service.Loop("rack", g.connect),
 		service.Service{Name: "gateway", Run: g.serve})
 }

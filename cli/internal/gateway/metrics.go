@@ -1,79 +1,86 @@
 package gateway
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/proofrack/proofrack/cli/internal/gateway/cuzkv1"
+	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/metrics"
 )
 
-// metrics are what the gateway counts.
-type metrics struct {
-	fresh, existing atomic.Uint64 // accepted submissions: new jobs, and jobs that were there
-
-	mu       sync.Mutex
-	requests map[string]uint64 // by kind
+// meters are what the gateway counts and shows.
+type meters struct {
+	registry           *metrics.Registry
+	requests, accepted *metrics.Tally
 }
 
-func newMetrics() *metrics { return &metrics{requests: map[string]uint64{}} }
-
-func (m *metrics) accepted(existing bool) {
-	if existing {
-		m.existing.Add(1)
-	} else {
-		m.fresh.Add(1)
+func newMeters(config *Config) *meters {
+	r := metrics.New(config.Metrics, metrics.Options{Role: "gateway", Build: config.Build, Log: config.Log})
+	var kinds [][]string
+	for _, name := range cuzkv1.ProofKind_name {
+		kinds = append(kinds, []string{name})
+	}
+	return &meters{
+		registry: r, requests: r.Tally(metrics.GatewayRequests, kinds...),
+		accepted: r.Tally(metrics.GatewayAccepted, []string{"false"}, []string{"true"}),
 	}
 }
 
 // asked counts a request. Kinds without a name are counted as one.
-func (m *metrics) asked(kind cuzkv1.ProofKind) {
+func (m *meters) asked(kind cuzkv1.ProofKind) {
 	name, ok := cuzkv1.ProofKind_name[int32(kind)]
 	if !ok {
-		name = "OTHER"
+		name = metrics.Other
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.requests[name]++
+	m.requests.Inc(name)
 }
 
-// text is all of it as Prometheus reads it.
-func (m *metrics) text(e *engine) string {
-	var b strings.Builder
-	family := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
-	m.mu.Lock()
-	family("proofrack_gateway_requests_total", "counter", "Requests for a proof.")
-	for _, kind := range slices.Sorted(maps.Keys(m.requests)) {
-		fmt.Fprintf(&b, "proofrack_gateway_requests_total{kind=%q} %d\n", kind, m.requests[kind])
-	}
-	m.mu.Unlock()
-	family("proofrack_gateway_accepted_total", "counter", "Requests that the rack accepted, by whether it had the job.")
-	fmt.Fprintf(&b, "proofrack_gateway_accepted_total{existing=\"false\"} %d\n", m.fresh.Load())
-	fmt.Fprintf(&b, "proofrack_gateway_accepted_total{existing=\"true\"} %d\n", m.existing.Load())
-	family("proofrack_gateway_unread", "gauge", "Requests that are not read yet, by kind.")
-	for _, kind := range slices.Sorted(maps.Keys(e.lanes.byKind)) {
-		fmt.Fprintf(&b, "proofrack_gateway_unread{kind=%q} %d\n", kind, e.lanes.byKind[kind].waiting.Load())
-	}
-	family("proofrack_gateway_submitting", "gauge", "Requests on their way to the rack.")
-	fmt.Fprintf(&b, "proofrack_gateway_submitting %d\n", e.submissions.count())
-	family("proofrack_gateway_jobs_ended_total", "counter", "Jobs of the tenant that ended while the gateway watched.")
-	fmt.Fprintf(&b, "proofrack_gateway_jobs_ended_total{state=\"done\"} %d\n", e.rack.completed.Load())
-	fmt.Fprintf(&b, "proofrack_gateway_jobs_ended_total{state=\"failed\"} %d\n", e.rack.failed.Load())
-	family("proofrack_gateway_rack_connected", "gauge", "1 when connected to the rack's NATS.")
-	fmt.Fprintf(&b, "proofrack_gateway_rack_connected %d\n", oneIf(e.rack.connected() == nil))
-	if e.upstream != nil {
-		family("proofrack_gateway_upstream_healthy", "gauge", "1 when the upstream answered the last check.")
-		fmt.Fprintf(&b, "proofrack_gateway_upstream_healthy %d\n", oneIf(e.upstream.healthy() == nil))
-	}
-	return b.String()
+// sources shows what can be read when it is asked for.
+func (g *gateway) sources(m *meters) {
+	m.registry.Add("health", metrics.OfHealth(g.health))
+	m.registry.Add("bus", metrics.OfBus(func() bus.Bus {
+		if _, err := g.rack.now(); err != nil {
+			return nil
+		}
+		return g.rack.bus
+	}))
+	m.registry.Add("gateway", func(_ context.Context, e *metrics.Emitter) error {
+		for kind, lane := range g.engine.lanes.byKind {
+			e.Put(metrics.GatewayUnread, float64(lane.waiting.Load()), kind.String())
+		}
+		e.Put(metrics.GatewaySubmitting, float64(g.engine.submissions.count()))
+		e.Put(metrics.GatewayEnded, float64(g.rack.completed.Load()), "done")
+		e.Put(metrics.GatewayEnded, float64(g.rack.failed.Load()), "failed")
+		if u := g.engine.upstream; u != nil {
+			e.Flag(metrics.GatewayUpstream, u.healthy() == nil)
+		}
+		return nil
+	})
 }
 
-func oneIf(holds bool) int {
-	if holds {
-		return 1
+// page is an answer to a scrape that is kept.
+type page struct {
+	bytes.Buffer
+
+	header http.Header
+	status int
+}
+
+func (p *page) Header() http.Header    { return p.header }
+func (p *page) WriteHeader(status int) { p.status = status }
+
+// text is all metrics as Prometheus reads them.
+func (m *meters) text(ctx context.Context) (string, error) {
+	p := &page{header: http.Header{}, status: http.StatusOK}
+	request := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/metrics"}, Header: http.Header{}}
+	metrics.Handler(m.registry).ServeHTTP(p, request.WithContext(ctx))
+	if p.status != http.StatusOK {
+		return "", fault.New(fault.Transient, "metrics cannot be read now: %s", strconv.Quote(p.String()))
 	}
-	return 0
+	return p.String(), nil
 }

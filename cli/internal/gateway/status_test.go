@@ -92,7 +92,7 @@ func (g *running) rackCounted(done, failed int) bool {
 	check(g.t, err)
 	has := func(state string, n int) bool {
 		return strings.Contains(m.PrometheusText,
-			"proofrack_gateway_jobs_ended_total{state=\""+state+"\"} "+string(rune('0'+n))+"\n")
+			`c2_gateway_jobs_ended_total{role="gateway",state="`+state+`"} `+string(rune('0'+n))+"\n")
 	}
 	return has("done", done) && has("failed", failed)
 }

@@ -25,11 +25,11 @@ import (
 
 // submissions are those on their way to the rack, by key. One is made once however often it is asked for.
 type submissions struct {
-	config  *Config
-	rack    *rack
-	kind    circuit.Kind
-	log     zerolog.Logger
-	metrics *metrics
+	config *Config
+	rack   *rack
+	kind   circuit.Kind
+	log    zerolog.Logger
+	meters *meters
 
 	ctx    context.Context //nolint:containedctx // submissions outlive the calls that began them
 	cancel context.CancelFunc
@@ -46,10 +46,10 @@ type submission struct {
 	err  error
 }
 
-func newSubmissions(config *Config, r *rack, kind circuit.Kind, m *metrics) *submissions {
+func newSubmissions(config *Config, r *rack, kind circuit.Kind, m *meters) *submissions {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &submissions{
-		config: config, rack: r, kind: kind, log: config.Log, metrics: m, ctx: ctx, cancel: cancel,
+		config: config, rack: r, kind: kind, log: config.Log, meters: m, ctx: ctx, cancel: cancel,
 		byKey: map[string]*submission{},
 	}
 }
@@ -134,7 +134,7 @@ func (s *submissions) run(request *client.Request, text []byte) (job.ID, error) 
 		submitted, err := s.once(ctx, request, text)
 		switch kind := fault.KindOf(err); {
 		case err == nil:
-			s.metrics.accepted(submitted.Existing)
+			s.meters.accepted.Inc(strconv.FormatBool(submitted.Existing))
 			log.Info().Str(telemetry.KeyJobID, string(submitted.Job)).Bool("existing", submitted.Existing).
 				Str("state", string(submitted.State)).Msg("job is accepted")
 			return submitted.Job, nil

@@ -118,10 +118,11 @@ func (a *app) gateway(c *cobra.Command, flags *gatewayFlags) error {
 		return err
 	}
 	log := telemetry.NewLogger(settings.Logs, a.Err, time.Now)
+	settings.Build = buildOf()
 	settings.Log = log.With().Str("role", "gateway").Logger()
 	ctx, stop := service.Notify(context.WithoutCancel(c.Context()), settings.Log)
 	defer stop()
-	settings.Log.Info().Str("build", buildOf()).Int("pid", os.Getpid()).Msg("gateway starts")
+	settings.Log.Info().Str("build", settings.Build).Int("pid", os.Getpid()).Msg("gateway starts")
 	err = gateway.Run(ctx, *settings)
 	switch fault.KindOf(err) {
 	case fault.Conflict, fault.Invalid:
