@@ -32,7 +32,7 @@ func composed(t *testing.T) *types.Project {
 }
 
 // ours are the services that run our programs.
-func ours() []string { return []string{"coordinator1", "coordinator2", "gpu", "synth"} }
+func ours() []string { return []string{"coordinator1", "coordinator2", "gateway", "gpu", "synth"} }
 
 func environ(s types.ServiceConfig) []string {
 	var all []string

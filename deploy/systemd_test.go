@@ -98,7 +98,9 @@ func TestUnitsPassSystemd(t *testing.T) {
 		if strings.HasSuffix(file, ".sysusers") {
 			continue
 		}
-		for _, program := range []string{"coordinator", "worker-synth", "worker-gpu", "nats-server", "redis-server"} {
+		for _, program := range []string{
+			"coordinator", "proofrack", "worker-synth", "worker-gpu", "nats-server", "redis-server",
+		} {
 			text = []byte(strings.Replace(string(text), "ExecStart=/usr/bin/"+program+" ", "ExecStart=/bin/true ", 1))
 		}
 		to := filepath.Join(folder, filepath.Base(file))
