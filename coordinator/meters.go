@@ -21,6 +21,8 @@ func (c *coordinator) meters(reports func() []flight.Report) *metrics.Registry {
 	r := c.config.Registry
 	if r == nil {
 		r = metrics.New(c.config.Metrics, metrics.Options{Role: "coordinator", Build: c.config.Build, Log: c.log})
+	}
+	if !r.Shared() {
 		r.Add("cpu", metrics.OfCPU(nil))
 	}
 	c.meter = dispatch.NewMeter(r)

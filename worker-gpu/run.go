@@ -56,11 +56,13 @@ func Run(ctx context.Context, config Config) error {
 	if w.copies, err = newCopies(config); err != nil {
 		return err
 	}
+	w.meter(mux)
 	w.monitor = gpu.NewMonitor(gpu.NVML(gpu.DefaultLibrary, w.facts), config.GPU, config.Log)
 	log := config.Log
 	group := service.NewGroup(config.Service, log, health)
 	return group.Run(ctx,
 		service.HTTP(config.HTTP, mux, func(at net.Addr) { log.Info().Stringer("address", at).Msg("health is served") }),
+		w.meters.Service(),
 		w.copies.service(),
 		w.monitor.Service(),
 		service.Service{Name: "gpu", Run: w.run})
@@ -72,6 +74,8 @@ type worker struct {
 	health  *service.Health
 	facts   *inventory.Host
 	monitor *gpu.Monitor
+	meters  *host.Meters
+	proofs  *prove.Meters
 	host    *host.Host
 	cpus    int
 	none    string // why there is no device
@@ -141,6 +145,7 @@ func (w *worker) run(ctx context.Context, c *service.Control) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.host.Close()) }()
+	w.meters.Show(w.host)
 	w.copies.poke = w.host.Poke
 	defer w.copies.close()
 	if err := w.prepare(); err != nil {
@@ -208,7 +213,7 @@ func (w *worker) complete(d *prove.Config, cpus inventory.CPUs, count int) {
 	if len(command) == 0 {
 		command = engine.DefaultCommand()
 	}
-	d.Images = w.images
+	d.Images, d.Meters = w.images, w.proofs
 	d.Params, d.PollEvery, d.SealWait, d.Log = c.Prove.Params, c.Prove.Poll, c.Spill.SealWait, c.Log
 	d.TickEvery = max(time.Millisecond, c.Worker.Heartbeat/2)
 	d.PauseMin, d.PauseMax, d.FaultsMax = c.Engine.PauseMin, c.Engine.PauseMax, c.Engine.FaultsMax

@@ -38,11 +38,12 @@ func Run(ctx context.Context, config Config) error {
 			return err
 		}
 	}
-	flight.Mount(mux,
-		func() flight.Status { return flight.Status{Reports: []flight.Report{config.Flight.Report()}} }, config.Flight.Points)
+	reports := func() []flight.Report { return []flight.Report{config.Flight.Report()} }
+	flight.Mount(mux, func() flight.Status { return flight.Status{Reports: reports()} }, config.Flight.Points)
 	group := service.NewGroup(config.Service, config.Log, health)
 	w := &worker{config: config, health: health, facts: inventory.NewHost()}
-	return group.Run(ctx, service.HTTP(config.HTTP, mux, logAddress(config.Log)),
+	w.meters = host.NewMeters(&w.config.Config, mux, health, reports, nil)
+	return group.Run(ctx, service.HTTP(config.HTTP, mux, logAddress(config.Log)), w.meters.Service(),
 		service.Service{Name: "synth", Run: w.run})
 }
 
@@ -50,6 +51,7 @@ func Run(ctx context.Context, config Config) error {
 type worker struct {
 	config Config
 	health *service.Health
+	meters *host.Meters
 	facts  *inventory.Host
 	cpus   int
 	synth  *synth.Synth
@@ -66,6 +68,7 @@ func (w *worker) run(ctx context.Context, c *service.Control) (err error) {
 	w.host, err = host.Open(opening, w.config.Config, w.facts)
 	if err == nil {
 		defer func() { err = errors.Join(err, w.host.Close()) }()
+		w.meters.Show(w.host)
 		err = w.prepare(opening)
 	}
 	stopped := opening.Err() != nil

@@ -49,6 +49,8 @@ type Worker struct {
 	Node  job.Node
 	Build string
 	Log   zerolog.Logger
+	// Ended is told how each attempt ended here: an outcome, or OutcomeStale; nil is told nothing.
+	Ended func(outcome string)
 	// Tracer makes spans of the work; nil makes none.
 	Tracer *telemetry.Tracer
 }
@@ -324,6 +326,7 @@ func (l *loop) settle(ctx context.Context, r *Run, err error) {
 			EmbedObject(telemetry.InTrace(r.task.TraceParent())).
 			Str("outcome", string(verdict.Outcome)).Msg("attempt ended without success")
 	}
+	l.tell(err, verdict)
 	var letter bus.Message
 	if verdict.Outcome != "" {
 		result := wire.Result{
@@ -334,6 +337,24 @@ func (l *loop) settle(ctx context.Context, r *Run, err error) {
 	done := l.Outbox.Put(letter, ack)
 	r.wait(ctx, done)
 	l.Board.end(r, err == nil || verdict.Outcome != "")
+}
+
+// OutcomeStale is the outcome of an attempt whose fence was refused, or that was stopped because it was raised.
+const OutcomeStale = "stale"
+
+// tell tells how an attempt ended.
+func (l *loop) tell(err error, verdict Verdict) {
+	if l.Ended == nil {
+		return
+	}
+	switch {
+	case err == nil:
+		l.Ended(string(job.OutcomeOK))
+	case verdict.Outcome == "":
+		l.Ended(OutcomeStale)
+	default:
+		l.Ended(string(verdict.Outcome))
+	}
 }
 
 // wait waits for a letter, but not for long.

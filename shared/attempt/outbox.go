@@ -3,6 +3,7 @@ package attempt
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,6 +20,7 @@ type Outbox struct {
 	log    zerolog.Logger
 	life   context.Context //nolint:containedctx // the end of the process, for letters that outlive their senders
 	wg     sync.WaitGroup
+	unsent atomic.Int64
 }
 
 // NewOutbox makes one whose attempts end with ctx. The folder, which is made when it is needed, may be "".
@@ -47,6 +49,8 @@ func (o *Outbox) Put(m bus.Message, after func(context.Context) error) <-chan st
 
 // publish stores a message in its stream; until then a copy is in the folder.
 func (o *Outbox) publish(m bus.Message) error {
+	o.unsent.Add(1)
+	defer o.unsent.Add(-1)
 	o.keep(m)
 	err := o.retry(m.ID, o.forEver, func(ctx context.Context) error {
 		_, err := o.bus.Publish(ctx, m)
@@ -96,6 +100,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Unsent is how many letters the stream does not have yet.
+func (o *Outbox) Unsent() int { return int(o.unsent.Load()) }
 
 // Wait returns when all letters are sent or have been given up.
 func (o *Outbox) Wait() { o.wg.Wait() }

@@ -82,6 +82,7 @@ const (
 	AssetLoads     Name = "c2_asset_loads_total"
 	AssetLoadTime  Name = "c2_asset_load_seconds"
 	AssetEvictions Name = "c2_asset_evictions_total"
+	WrongProofs    Name = "c2_device_wrong_proofs_total"
 	EngineStarts   Name = "c2_engine_starts_total"
 )
 
@@ -183,7 +184,10 @@ func workerFamilies() []Family {
 		{AssetLoadTime, Histogram, OfGPU, []string{"device", "circuit"}, "How long loads took, s.", "once one was loaded"},
 		{AssetEvictions, Counter, OfGPU, []string{"device", "circuit"}, "Circuits whose assets were given back.",
 			"once one was evicted"},
-		{EngineStarts, Counter, OfGPU, []string{"device"}, "Starts of the device's engine; more than one is a restart.", ""},
+		{WrongProofs, Counter, OfGPU, []string{"device"}, "Proofs that the worker itself found wrong.",
+			"once the engine was ready"},
+		{EngineStarts, Counter, OfGPU, []string{"device"}, "Starts of the device's engine; more than one is a restart.",
+			"once the engine was ready"},
 	}
 }
 

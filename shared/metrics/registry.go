@@ -33,6 +33,7 @@ type Source func(ctx context.Context, e *Emitter) error
 // Registry is one role's metrics. Its methods may be called from several goroutines.
 type Registry struct {
 	config   Config
+	shared   bool
 	log      zerolog.Logger
 	inner    *prometheus.Registry
 	families map[Name]*family
@@ -59,7 +60,7 @@ type family struct {
 
 // New makes a registry with the metrics of the process itself. The configuration must be valid.
 func New(config Config, o Options) *Registry {
-	r := &Registry{config: config, log: o.Log, inner: prometheus.NewRegistry(), families: map[Name]*family{}}
+	r := &Registry{config: config, shared: o.Shared, log: o.Log, inner: prometheus.NewRegistry(), families: map[Name]*family{}}
 	always := prometheus.Labels{"role": o.Role}
 	if o.Node != "" {
 		always["node"] = o.Node
@@ -85,6 +86,9 @@ func New(config Config, o Options) *Registry {
 	})
 	return r
 }
+
+// Shared tells that another registry of the process shows what is the process's own.
+func (r *Registry) Shared() bool { return r.shared }
 
 // Add has a source asked at every scrape. The name is for logs and for SourceUp.
 func (r *Registry) Add(name string, from Source) {

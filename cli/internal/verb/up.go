@@ -26,6 +26,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/inventory"
+	"github.com/proofrack/proofrack/shared/metrics"
 	"github.com/proofrack/proofrack/shared/service"
 	"github.com/proofrack/proofrack/shared/telemetry"
 	workergpu "github.com/proofrack/proofrack/worker-gpu"
@@ -35,7 +36,7 @@ import (
 // upFlags are the flags of up.
 type upFlags struct {
 	data, params, listen, spill, node, logLevel string
-	web, webToken                               string
+	web, webToken, metrics                      string
 	devices                                     []string
 	slots                                       int
 	drain                                       time.Duration
@@ -64,6 +65,7 @@ func (a *app) upCommand() *cobra.Command {
 	f.StringVar(&flags.node, "node", "local", "name of this node")
 	f.StringSliceVar(&flags.devices, "device", []string{"cpu"}, "devices that prove: cpu, or names or UUIDs of GPUs")
 	f.IntVar(&flags.slots, "synth-slots", 0, "partitions that are synthesized at once; 0 is one for each four cores")
+	f.StringVar(&flags.metrics, "metrics", "", "address:port of GET /metrics for Prometheus; none when empty")
 	f.StringVar(&flags.logLevel, "log", "info", "debug, info, warn or error")
 	f.DurationVar(&flags.drain, "drain-within", 15*time.Minute, "how long running partitions may take to finish")
 	return c
@@ -77,7 +79,8 @@ type oneProcess struct {
 	redis  *miniredis.Miniredis
 	build  string
 	tracer *telemetry.Tracer
-	page   chan net.Addr // of the web page, once it is served
+	page   chan net.Addr                // of the web page, once it is served
+	meters map[string]*metrics.Registry // by role
 }
 
 func (a *app) up(c *cobra.Command, flags *upFlags) error {
@@ -101,6 +104,7 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 		page: make(chan net.Addr, 1)}
 	p.tracer = openTracer(c.Context(), "proofrack-up", p.log)
 	defer p.tracer.Close()
+	p.meter()
 	// The signals of the program are the group's: its own handler would end everything at the first.
 	if _, err := inventory.NewHost().LowerProcs(); err != nil {
 		p.log.Warn().Err(err).Msg("processors are not to be counted")
@@ -114,6 +118,7 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 		service.Resource("nats", p.startNATS, p.stopNATS),
 		service.Resource("ledger store", p.startRedis, p.stopRedis),
 		service.Resource("spill folder", nothing, p.removeSpill), // stopped when the workers have ended
+		p.serveMetrics(),
 		p.role("coordinator", p.coordinator),
 		p.role("worker-synth", p.synth),
 		p.role("worker-gpu", p.gpu),
@@ -157,6 +162,9 @@ func (p *oneProcess) conceal(context.Context) error {
 }
 
 func (f *upFlags) check() error {
+	if err := (&service.HTTPConfig{Listen: f.metrics}).Validate(); err != nil {
+		return misuse("--metrics: %w", err)
+	}
 	for _, path := range []*string{&f.data, &f.params} {
 		abs, err := filepath.Abs(*path)
 		if err != nil {
@@ -277,6 +285,7 @@ func (p *oneProcess) coordinator(ctx context.Context) error {
 	config.Connect = p.dial("coordinator")
 	config.Build, config.Tracer = p.build, p.tracer
 	config.Log = p.log.With().Str("role", "coordinator").Logger()
+	config.Registry = p.meters["coordinator"]
 	if err := config.Validate(); err != nil {
 		return err
 	}
@@ -294,6 +303,7 @@ func (p *oneProcess) host(role string) host.Config {
 	config.Build, config.Tracer = p.build, p.tracer
 	config.Connect = p.dial(role)
 	config.Log = p.log.With().Str("role", role).Logger()
+	config.Registry = p.meters[role]
 	return config
 }
 

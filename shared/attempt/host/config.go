@@ -16,16 +16,18 @@ import (
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/metrics"
 	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // Config is what both worker programs can be told.
 type Config struct {
-	Node   string         `doc:"Name of this host: 1 to 32 of a-z, 0-9, inner hyphens; the same for all its workers."`
-	Spill  SpillConfig    `doc:"Where synthesized partitions lie until they are proved."`
-	Memory MemoryConfig   `doc:"How much memory the rack may use on this host. All workers of a host use the same."`
-	Worker attempt.Config `doc:"Times of the work loop."`
-	Test   TestConfig     `doc:"Faults on order, for tests only."`
+	Node    string         `doc:"Name of this host: 1 to 32 of a-z, 0-9, inner hyphens; the same for all its workers."`
+	Spill   SpillConfig    `doc:"Where synthesized partitions lie until they are proved."`
+	Memory  MemoryConfig   `doc:"How much memory the rack may use on this host. All workers of a host use the same."`
+	Worker  attempt.Config `doc:"Times of the work loop."`
+	Metrics metrics.Config `doc:"Numbers for Prometheus; see docs/metrics.md."`
+	Test    TestConfig     `doc:"Faults on order, for tests only."`
 
 	// Role is "synth" or "gpu", Build names the program's build.
 	Role  string `toml:"-"`
@@ -35,6 +37,8 @@ type Config struct {
 	Log     zerolog.Logger                         `toml:"-"`
 	// Tracer makes spans; nil makes none.
 	Tracer *telemetry.Tracer `toml:"-"`
+	// Registry has the metrics; NewMeters makes one when it is nil.
+	Registry *metrics.Registry `toml:"-"`
 	// Flight counts the process's large buffers; Open makes one when it is nil.
 	Flight *flight.Recorder `toml:"-"`
 }
@@ -71,8 +75,9 @@ func DefaultConfig() Config {
 			Path: "/dev/shm/proofrack", Group: -1, SealWait: 5 * time.Second, PoolIdle: 30 * time.Second,
 			SweepEvery: 30 * time.Second,
 		},
-		Memory: MemoryConfig{Margin: inventory.DefaultMargin()},
-		Worker: attempt.DefaultConfig(),
+		Memory:  MemoryConfig{Margin: inventory.DefaultMargin()},
+		Worker:  attempt.DefaultConfig(),
+		Metrics: metrics.DefaultConfig(),
 	}
 }
 

@@ -26,6 +26,8 @@ type Device struct {
 	MIG         bool   // it is a slice
 	Memory      Memory
 	Utilization int // percent of time a kernel ran lately, or Unknown
+	// PowerMW is the electric power, mW, EnergyMJ the energy since the driver was loaded, mJ; or Unknown.
+	PowerMW, EnergyMJ int64
 
 	Healthy bool
 	Reason  string // why not, or what the last poll complained of

@@ -103,7 +103,9 @@ func (l *nvmlLibrary) Read() ([]Reading, error) {
 	return all, nil
 }
 
-func blank(index int) Device { return Device{Index: index, NUMANode: Unknown, Utilization: Unknown} }
+func blank(index int) Device {
+	return Device{Index: index, NUMANode: Unknown, Utilization: Unknown, PowerMW: Unknown, EnergyMJ: Unknown}
+}
 
 // gpu reads a GPU, or the slices it is cut into.
 func (l *nvmlLibrary) gpu(index int, handle nvml.Device) []Reading {
@@ -194,7 +196,22 @@ func (l *nvmlLibrary) read(d Device, handle nvml.Device) Reading {
 			d.Utilization = int(load.Gpu)
 		}
 	}
+	l.power(&d, handle)
 	return Reading{Device: d}
+}
+
+// power reads power and energy. Many devices do not tell them, and trouble with them says nothing about proofs.
+func (l *nvmlLibrary) power(d *Device, handle nvml.Device) {
+	if l.has("nvmlDeviceGetPowerUsage") {
+		if power, ret := handle.GetPowerUsage(); ret == nvml.SUCCESS {
+			d.PowerMW = int64(power)
+		}
+	}
+	if l.has("nvmlDeviceGetTotalEnergyConsumption") {
+		if energy, ret := handle.GetTotalEnergyConsumption(); ret == nvml.SUCCESS && energy < 1<<62 {
+			d.EnergyMJ = int64(energy)
+		}
+	}
 }
 
 // withheld tells answers that say nothing about the device's health.

@@ -37,6 +37,8 @@ func board(t *testing.T) (*nvmlLibrary, *server.Server) {
 		d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
 			return nvml.Utilization{Gpu: uint32(i)}, nvml.SUCCESS
 		}
+		d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 350_500, nvml.SUCCESS }
+		d.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 7_200_000, nvml.SUCCESS }
 		node := map[bool]string{true: "0\n", false: "1\n"}[i < 4]
 		root["sys/bus/pci/devices/"+address[4:]+"/numa_node"] = &fstest.MapFile{Data: []byte(node)}
 	}
@@ -60,6 +62,7 @@ func TestEightH100(t *testing.T) {
 	}
 	want := Reading{Device: Device{
 		Index: 5, UUID: "GPU-f", Name: "NVIDIA H100 80GB HBM3", PCI: "0000:05:00.0", NUMANode: 1, Utilization: 5,
+		PowerMW: 350_500, EnergyMJ: 7_200_000,
 		Memory: Memory{Known: true, Total: got[5].Device.Memory.Total},
 	}}
 	if diff := cmp.Diff(want, got[5]); diff != "" {
@@ -90,12 +93,14 @@ func TestB101WithheldFactsAreUnknownAndTheRestIsShown(t *testing.T) {
 		d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
 			return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED
 		}
+		d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NO_PERMISSION }
+		d.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 1 << 63, nvml.SUCCESS }
 		got, err := l.Read()
 		if err != nil || len(got) != 8 || got[2].Err != nil {
 			t.Fatalf("%s: %+v, %v", name, got, err)
 		}
 		want := Device{Index: 2, UUID: "GPU-c", Name: "NVIDIA H100 80GB HBM3", PCI: "0000:02:00.0", NUMANode: 0,
-			Utilization: Unknown}
+			Utilization: Unknown, PowerMW: Unknown, EnergyMJ: Unknown}
 		if diff := cmp.Diff(want, got[2].Device); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -125,6 +130,8 @@ func TestB101MIGSlicesStandForTheirGPU(t *testing.T) {
 			GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) {
 				return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED
 			},
+			GetPowerUsageFunc:             func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
+			GetTotalEnergyConsumptionFunc: func() (uint64, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
 		}, nvml.SUCCESS
 	}
 	got, err := l.Read()
@@ -132,7 +139,7 @@ func TestB101MIGSlicesStandForTheirGPU(t *testing.T) {
 		t.Fatalf("%d readings, %v", len(got), err)
 	}
 	want := Device{Index: 1, UUID: "MIG-y", Name: "NVIDIA H100 MIG 3g.40gb", PCI: "0000:01:00.0", NUMANode: 0, MIG: true,
-		Utilization: Unknown}
+		Utilization: Unknown, PowerMW: Unknown, EnergyMJ: Unknown}
 	if diff := cmp.Diff(want, got[2].Device); diff != "" || got[2].Err != nil {
 		t.Errorf("%v %s", got[2].Err, diff)
 	}

@@ -245,6 +245,9 @@ func (d *Device) Evict(ctx context.Context, asset string) (bool, error) {
 			return true, err
 		}
 	}
+	if s.held != nil {
+		d.config.Meters.evicted(d, id)
+	}
 	err := s.drop()
 	d.host.Poke()
 	return true, err

@@ -41,5 +41,7 @@ type Config struct {
 	PauseMin, PauseMax time.Duration
 	// FaultsMax is how many faults in a row make the device unhealthy.
 	FaultsMax int
-	Log       zerolog.Logger
+	// Meters count what the device does; nil counts nothing.
+	Meters *Meters
+	Log    zerolog.Logger
 }

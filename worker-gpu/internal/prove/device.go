@@ -143,6 +143,7 @@ func (d *Device) serve(ctx context.Context) error {
 		d.engine, d.started, d.recycle = e, true, ""
 		d.free = e.Progress().Free
 	})
+	d.config.Meters.started(d)
 	d.config.Log.Info().Str("device", string(d.config.Device)).Int("pid", e.PID()).Msg("engine is ready")
 	loading, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup

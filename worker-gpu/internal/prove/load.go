@@ -126,10 +126,12 @@ func (d *Device) load(ctx context.Context, e *engine.Engine, id string, file fil
 	if err != nil {
 		s.err = err
 		if fault.KindOf(err) != fault.NotFound {
+			d.config.Meters.loaded(d, id, 0, err)
 			d.config.Log.Error().Err(err).Str("circuit", id).Msg("parameters cannot be used")
 		}
 	} else {
 		s.loaded = &loaded
+		d.config.Meters.loaded(d, id, loaded.Seconds, nil)
 		d.config.Log.Info().Str("circuit", id).Str("digest", loaded.Digest).Float64("seconds", loaded.Seconds).
 			Msg("parameters are ready")
 	}

@@ -305,7 +305,9 @@ func (t *task) try(
 	if err == nil {
 		traceProof(r.Trace(), began, released, proved.Seconds)
 		r.Trace().Enter(telemetry.SpanVerify)
-		err = verify(s.circuit.key, segment, proved.Proof)
+		if err = verify(s.circuit.key, segment, proved.Proof); fault.KindOf(err) == fault.Device {
+			d.config.Meters.wrongProof(d)
+		}
 	}
 	if err != nil {
 		return nil, company, d.judge(err)
