@@ -192,7 +192,9 @@ func TestB62WhatWasDeletedComesBack(t *testing.T) {
 	t.Parallel()
 	server := embedded(t, nil)
 	js := raw(t, server)
-	b := dial(t, server, quick(), bus.Events{})
+	cfg := quick()
+	cfg.CallTimeout, cfg.SetupWait = patience, patience // until it is there again
+	b := dial(t, server, cfg, bus.Events{})
 	ctx := t.Context()
 	noError(t, b.Setup(ctx, topology))
 	kv := must[bus.KV](t)(b.KV(ctx, "b"))
