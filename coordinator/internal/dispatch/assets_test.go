@@ -30,9 +30,10 @@ type holder struct {
 	seq      uint64
 	url      string
 	circuits []wire.DeviceCircuit
-	held     map[string]bytesize.Bytes // parameters by circuit
-	fails    bool                      // what it is told to load it cannot
-	stuck    bool                      // what it is told to unload it does not
+	held     map[string]ledger.Asset                  // by name
+	fails    bool                                     // what it is told to load it cannot
+	stuck    bool                                     // what it is told to unload it does not
+	more     func(gpu *wire.Beat, h *wire.HostReport) // changes what its beats say
 	heard    []wire.Control
 }
 
@@ -44,7 +45,7 @@ func parameters(id string, n bytesize.Bytes) wire.DeviceCircuit {
 // hold has a node join, which beats until the test's stop.
 func (r *reign) hold(name job.Node, circuits ...wire.DeviceCircuit) *holder {
 	r.t.Helper()
-	h := &holder{reign: r, name: name, circuits: circuits, held: map[string]bytesize.Bytes{}}
+	h := &holder{reign: r, name: name, circuits: circuits, held: map[string]ledger.Asset{}}
 	unsubscribe, err := r.bus.Subscribe(wire.ControlSubject(name), h.obey)
 	r.check(err)
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -80,13 +81,17 @@ func (h *holder) obey(m bus.Message) {
 	case wire.ControlPreload:
 		i := slices.IndexFunc(h.circuits, func(d wire.DeviceCircuit) bool { return d.Circuit == c.Circuit })
 		if !h.fails {
-			h.held[c.Circuit] = h.circuits[i].SRSBytes
+			h.has("srs:"+c.Circuit, ledger.PoolRAM, h.circuits[i].SRSBytes)
 		}
 	case wire.ControlEvict:
 		if !h.stuck {
-			delete(h.held, strings.TrimPrefix(c.Asset, "srs:"))
+			delete(h.held, c.Asset)
 		}
 	}
+}
+
+func (h *holder) has(name string, pool ledger.Pool, n bytesize.Bytes) {
+	h.held[name] = ledger.Asset{Name: name, Pool: pool, Class: ledger.ClassSRS, Bytes: n}
 }
 
 // with changes it under its lock.
@@ -118,14 +123,15 @@ func (h *holder) beat() {
 	for _, c := range h.circuits {
 		synth.Synth = append(synth.Synth, wire.SynthCircuit{Circuit: c.Circuit, SegmentBytes: bytesize.MiB})
 	}
-	for _, id := range slices.Sorted(maps.Keys(h.held)) {
-		synth.Host.Assets = append(synth.Host.Assets, ledger.Asset{
-			Name: "srs:" + id, Pool: ledger.PoolRAM, Class: ledger.ClassSRS, Bytes: h.held[id],
-		})
+	for _, name := range slices.Sorted(maps.Keys(h.held)) {
+		synth.Host.Assets = append(synth.Host.Assets, h.held[name])
 	}
 	gpu := &wire.Beat{Role: wire.RoleGPU, AssetsURL: h.url, Devices: []wire.DeviceState{{
 		Device: "cpu", Healthy: true, Circuits: slices.Clone(h.circuits),
 	}}}
+	if h.more != nil {
+		h.more(gpu, synth.Host)
+	}
 	for _, b := range []*wire.Beat{synth, gpu} {
 		b.Node, b.Boot, b.Instance, b.Seq, b.State = h.name, "boot", string(h.name)+b.Role, h.seq, wire.StateReady
 		b.WireMin, b.WireMax = 1, 2
@@ -248,7 +254,7 @@ func TestAPreloadDoesNotWaitForeverForRoom(t *testing.T) {
 		h := r.hold("n1", parameters("toy", 60*bytesize.GiB), parameters("toy-b", 60*bytesize.GiB))
 		defer h.stop()
 		r.check(h.order(wire.AssetsPreload, "toy"))
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second) // its second beat since
 		if err := h.order(wire.AssetsPreload, "toy-b"); fault.KindOf(err) != fault.Exhausted ||
 			strings.Contains(hintOf(err), "srs:toy") {
 			t.Errorf("beside what has just come: %v (%s)", err, hintOf(err))
@@ -265,7 +271,7 @@ func TestAPreloadDoesNotWaitForeverForRoom(t *testing.T) {
 			t.Errorf("said after %s", took)
 		}
 		h.want([]string{"srs:toy"}, "evict srs:toy")
-		h.with(func() { h.stuck = false; delete(h.held, "toy") })
+		h.with(func() { h.stuck = false; delete(h.held, "srs:toy") })
 		r.check(h.order(wire.AssetsPreload, "toy-b"))
 		time.Sleep(2 * time.Second)
 		h.want([]string{"srs:toy-b"}, "preload toy-b")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ const (
 // bookWithRoom books a reservation; where the node has no room it has idle assets evicted, if these are enough.
 // Errors: a *ledger.Refusal when they are not, kind Exhausted while they are on their way out.
 func (l *Leader) bookWithRoom(ctx context.Context, call ledger.Call, want *ledger.Reservation) error {
+	ordered := map[string]time.Time{} // to leave
 	for began := time.Now(); ; {
 		callCtx, cancel := l.call(ctx)
 		err := l.parts.Ledger.Reserve(callCtx, call, want)
@@ -32,15 +34,15 @@ func (l *Leader) bookWithRoom(ctx context.Context, call ledger.Call, want *ledge
 		if !errors.As(err, &refusal) || refusal.Closed != "" || refusal.Never() {
 			return err
 		}
-		leaving, roomErr := l.makeRoom(ctx, want)
+		enough, roomErr := l.makeRoom(ctx, want, ordered)
 		switch {
 		case roomErr != nil:
 			return roomErr
-		case len(leaving) == 0:
+		case !enough:
 			return err
 		case time.Since(began) >= roomMax:
 			return fault.WithHint(fault.As(fault.Exhausted, err),
-				"idle assets make room, ask again in a moment: "+strings.Join(leaving, ", "))
+				"idle assets make room, ask again in a moment: "+strings.Join(slices.Sorted(maps.Keys(ordered)), ", "))
 		}
 		select {
 		case <-ctx.Done():
@@ -50,31 +52,28 @@ func (l *Leader) bookWithRoom(ctx context.Context, call ledger.Call, want *ledge
 	}
 }
 
-// makeRoom asks a node to unload idle assets for others, and tells which are on their way out; none when all that are
-// idle would not be enough.
-func (l *Leader) makeRoom(ctx context.Context, want *ledger.Reservation) (leaving []string, err error) {
+// makeRoom asks a node to unload idle assets for others, adds to ordered which are on their way out, and tells whether
+// these are enough. It asks for none when all that are idle would not be.
+func (l *Leader) makeRoom(
+	ctx context.Context, want *ledger.Reservation, ordered map[string]time.Time,
+) (enough bool, err error) {
 	book, err := l.nodeBook(ctx, want.Node)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	askErr := l.Ask(ctx, func() {
 		b := l.book(want.Node)
-		chosen, enough := l.victims(book, want.Assets, b.evicting)
-		if !enough {
-			return
-		}
+		maps.Copy(ordered, b.evicting) // the ledger's book may have them for another moment after they have gone
+		var chosen []string
+		chosen, enough = l.victims(book, want.Assets, ordered)
 		for _, name := range chosen {
-			b.evicting[name] = time.Now()
+			b.evicting[name], ordered[name] = time.Now(), time.Now()
 			l.sendControl(&wire.Control{
 				Node: want.Node, Kind: wire.ControlEvict, Asset: name, Reason: "room for a preload",
 			})
 		}
-		for name := range b.evicting {
-			leaving = append(leaving, name)
-		}
 	})
-	slices.Sort(leaving)
-	return leaving, askErr
+	return enough, askErr
 }
 
 // victims chooses idle assets of a node that have to go for others to be booked, beside those that are leaving: by how
