@@ -44,6 +44,7 @@ type asking struct {
 	subject string
 	pause   time.Duration
 	absence time.Duration // how long nobody may be there; 0 is as long as the context
+	header  map[string]string
 
 	nobody bool // when it failed: nobody was there, but the server was
 }
@@ -58,7 +59,7 @@ func (a *asking) ask(ctx context.Context, body wire.Body, answer reply) error {
 	for limit := answerWithin; ; {
 		tried := time.Now()
 		tryCtx, cancel := context.WithTimeout(ctx, limit)
-		message, err := a.bus.Request(tryCtx, bus.Message{Subject: a.subject, Data: data})
+		message, err := a.bus.Request(tryCtx, bus.Message{Subject: a.subject, Header: a.header, Data: data})
 		cancel()
 		silent := errors.Is(err, context.DeadlineExceeded)
 		switch {

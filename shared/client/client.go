@@ -14,6 +14,7 @@ import (
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -61,6 +62,8 @@ type Request struct {
 	// Input is the whole input. Or Path or URL says where a coordinator reads it, with SHA256.
 	Input             io.Reader
 	Path, URL, SHA256 string
+	// TraceParent is the W3C trace context of whoever asks, which the job's trace goes on from; "" for none.
+	TraceParent string
 }
 
 // Submitted is an accepted job.
@@ -84,6 +87,7 @@ func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
 	body := &wire.Submit{
 		Tenant: c.tenant, Key: r.Key, Kind: r.Kind, Miner: r.Miner, SectorNumber: r.SectorNumber, Priority: r.Priority,
 		Deadline: r.Deadline, Output: r.Output, WaitForNode: r.WaitForNode, Path: r.Path, URL: r.URL, SHA256: r.SHA256,
+		TraceParent: r.TraceParent,
 	}
 	if r.Input != nil {
 		remove, err := c.attach(ctx, body, r.Input, r.SetupWait)
@@ -95,6 +99,9 @@ func (c *Client) Submit(ctx context.Context, r Request) (*Submitted, error) {
 	var reply wire.SubmitReply
 	asking := asking{
 		bus: c.bus, subject: wire.ClientSubject(wire.VerbSubmit, c.tenant), pause: c.pause, absence: r.SetupWait,
+	}
+	if trace, err := telemetry.ParseTrace(r.TraceParent); err == nil {
+		asking.header = trace.Header()
 	}
 	err := asking.ask(ctx, body, &reply)
 	switch {

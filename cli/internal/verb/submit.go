@@ -14,6 +14,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -84,7 +85,9 @@ func (a *app) submitCommand() *cobra.Command {
 const priorityMax = 100
 
 // submitInput looks at flags and file before it asks for the rack.
-func (a *app) submitInput(c *cobra.Command, args []string, flags *submitFlags) error {
+func (a *app) submitInput(c *cobra.Command, args []string, flags *submitFlags) (err error) {
+	trace := a.openTrace(c.Context(), telemetry.SpanSubmit)
+	defer func() { trace.end(err) }()
 	if !flags.job.miner.set {
 		return fail(usage, "give the miner's actor id, such as --miner f01000", "--miner is missing")
 	}
@@ -110,14 +113,15 @@ func (a *app) submitInput(c *cobra.Command, args []string, flags *submitFlags) e
 	}
 	defer source.Close()
 	return a.asked(&flags.rack, func(c *cobra.Command, _ []string, r *rack) error {
-		return a.submit(c, r, source, flags)
+		return a.submit(c, r, source, flags, trace)
 	})(c, args)
 }
 
-func (a *app) submit(c *cobra.Command, r *rack, source io.Reader, flags *submitFlags) error {
+func (a *app) submit(c *cobra.Command, r *rack, source io.Reader, flags *submitFlags, trace *trace) error {
 	request := client.Request{
 		Key: flags.key, Kind: flags.kind, Miner: strconv.FormatUint(flags.job.miner.id, 10), Priority: flags.priority,
 		Output: flags.output, WaitForNode: flags.forNode, Input: source, SetupWait: r.timeout,
+		TraceParent: trace.parent(),
 	}
 	if flags.job.number.set {
 		request.SectorNumber = &flags.job.number.number
@@ -139,6 +143,7 @@ func (a *app) submit(c *cobra.Command, r *rack, source io.Reader, flags *submitF
 	for _, w := range submitted.Warnings {
 		a.warn("%s", w)
 	}
+	trace.about(telemetry.String(telemetry.KeyJobID, submitted.Job))
 	out := &submitResult{Job: submitted.Job, Existing: submitted.Existing, State: submitted.State}
 	if flags.detach {
 		return a.emit(out, false)
