@@ -238,7 +238,8 @@ func forwarded(c *curio, up *otherProver) {
 			c.t.Errorf("%s arrived as %x, %q came back", id, got, result.texts[3])
 		}
 	}
-	if _, err := c.call("Prove", field{1, []field{{1, "x"}, {10, toy.Slice(1)}}}); status.Code(err) != codes.InvalidArgument {
+	_, err := c.call("Prove", field{1, []field{{1, "x"}, {10, toy.Slice(1)}}})
+	if status.Code(err) != codes.InvalidArgument {
 		c.t.Errorf("kind 0: %v", err)
 	}
 }

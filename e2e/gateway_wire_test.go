@@ -171,7 +171,7 @@ func startOtherProver(t *testing.T) *otherProver {
 		t.Fatal(err)
 	}
 	u := &otherProver{target: "unix://" + path, got: map[string][][]byte{}}
-	server := grpc.NewServer(grpc.ForceServerCodec(raw{}), grpc.UnknownServiceHandler(u.answer)) //nolint:staticcheck // bytes
+	server := grpc.NewServer(grpc.ForceServerCodec(raw{}), grpc.UnknownServiceHandler(u.answer))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
