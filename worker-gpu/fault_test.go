@@ -223,7 +223,7 @@ func TestMarkersOfTasks(t *testing.T) {
 	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	r.ends(first, 10*time.Second)
+	r.ends(first, time.Minute)
 	victim := r.startSynth("test.markers=true")
 	for marker, kind := range map[string]fault.Kind{
 		"error": fault.Internal, "invalid": fault.Invalid, "x": fault.Internal,

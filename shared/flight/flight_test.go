@@ -172,7 +172,7 @@ func TestLagIsFromReleaseToGone(t *testing.T) {
 // collected runs the collector until a recorder says that memory is gone.
 func collected(t *testing.T, r *flight.Recorder, collect func()) flight.Report {
 	t.Helper()
-	for range 200 {
+	for range 12_000 {
 		collect()
 		if report := r.Report(); report.LiveBytes == 0 {
 			return report
@@ -395,7 +395,7 @@ func TestCountsHoldUnderConcurrency(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 200 {
+			for range 12_000 {
 				b := r.Allocate(ledger.ClassInput, 3, flight.Anonymous, "x")
 				b.Seal()
 				_ = r.Report()

@@ -269,7 +269,7 @@ func usedBytes(t testing.TB, path string) int64 {
 // waitReached waits until a child has reached a hook point.
 func waitReached(t *testing.T, folder, point string) {
 	t.Helper()
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(time.Minute)
 	for {
 		if _, ok := hook.ReachedBy(folder, point); ok {
 			return

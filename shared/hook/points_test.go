@@ -118,7 +118,7 @@ func TestPauseLastsUntilLetGo(t *testing.T) {
 	c := start(t, folder, "pause@a.point")
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		if _, ok := hook.ReachedBy(folder, "a.point#1"); ok {
 			break

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -119,93 +120,103 @@ func wait(ctx context.Context, _ lead.Reign) error {
 
 func TestOneLeadsAndAnotherTakesOverWhenItDies(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	kill, _ := r.elector("a", wait)
-	r.until(leads("a"))
-	r.elector("b", wait)
-	time.Sleep(2 * lease) // b must not take what a renews
-	r.mu.Lock()
-	if len(r.reigns) != 1 {
-		t.Errorf("%d reigns while the leader lived", len(r.reigns))
-	}
-	r.mu.Unlock()
-	kill()
-	if took := r.until(leads("b")); took > 2*lease {
-		t.Errorf("taken over after %s, with a lease of %s", took, lease)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	first, second := r.reigns[0], r.reigns[1]
-	if second.Term != first.Term+1 || second.Epoch != first.Epoch || first.Epoch == "" {
-		t.Errorf("reigns %+v, %+v: terms rise, the epoch stays", first, second)
-	}
-	if r.most != 1 {
-		t.Errorf("%d led at once", r.most)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack(t)
+		kill, _ := r.elector("a", wait)
+		r.until(leads("a"))
+		r.elector("b", wait)
+		time.Sleep(2 * lease) // b must not take what a renews
+		r.mu.Lock()
+		if len(r.reigns) != 1 {
+			t.Errorf("%d reigns while the leader lived", len(r.reigns))
+		}
+		r.mu.Unlock()
+		kill()
+		if took := r.until(leads("b")); took > 2*lease {
+			t.Errorf("taken over after %s, with a lease of %s", took, lease)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		first, second := r.reigns[0], r.reigns[1]
+		if second.Term != first.Term+1 || second.Epoch != first.Epoch || first.Epoch == "" {
+			t.Errorf("reigns %+v, %+v: terms rise, the epoch stays", first, second)
+		}
+		if r.most != 1 {
+			t.Errorf("%d led at once", r.most)
+		}
+	})
 }
 
 func TestALeaderThatStopsLetsOthersGoAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	_, stop := r.elector("a", wait)
-	r.until(leads("a"))
-	r.elector("b", wait)
-	stop()
-	if took := r.until(leads("b")); took > lease {
-		t.Errorf("taken over after %s although the lead was released", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack(t)
+		_, stop := r.elector("a", wait)
+		r.until(leads("a"))
+		r.elector("b", wait)
+		stop()
+		if took := r.until(leads("b")); took > lease {
+			t.Errorf("taken over after %s although the lead was released", took)
+		}
+	})
 }
 
 func TestALeaderStepsDownWhenItCannotRenew(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	r.elector("a", wait)
-	r.until(leads("a"))
-	r.server.Cut()
-	if took := r.until(func(now map[string]lead.Reign) bool { return len(now) == 0 }); took > lease+lease/2 {
-		t.Errorf("stepped down after %s, with a lease of %s", took, lease)
-	}
-	r.server.Heal()
-	r.until(leads("a"))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack(t)
+		r.elector("a", wait)
+		r.until(leads("a"))
+		r.server.Cut()
+		if took := r.until(func(now map[string]lead.Reign) bool { return len(now) == 0 }); took > lease+lease/2 {
+			t.Errorf("stepped down after %s, with a lease of %s", took, lease)
+		}
+		r.server.Heal()
+		r.until(leads("a"))
+	})
 }
 
 func TestWorkThatFailsGivesTheLeadUp(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	fails := make(chan struct{})
-	r.elector("a", func(ctx context.Context, _ lead.Reign) error {
-		select {
-		case <-fails:
-			return errors.New("cannot work")
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack(t)
+		fails := make(chan struct{})
+		r.elector("a", func(ctx context.Context, _ lead.Reign) error {
+			select {
+			case <-fails:
+				return errors.New("cannot work")
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		r.until(leads("a"))
+		r.elector("b", wait)
+		close(fails)
+		r.until(leads("b"))
 	})
-	r.until(leads("a"))
-	r.elector("b", wait)
-	close(fails)
-	r.until(leads("b"))
 }
 
 // The key's store lost its disks and the ledger did not: it has seen thousands of terms, and counting up to them one
 // reign at a time would take hours.
 func TestALeaderWhoseTermWasPassedElsewhereBeginsAboveIt(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	const seen = 5000
-	r.elector("a", func(ctx context.Context, reign lead.Reign) error {
-		if reign.Term <= seen {
-			return fmt.Errorf("begin: %w", ledger.TermOver(ledger.Call{Term: reign.Term, Epoch: reign.Epoch}, seen))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRack(t)
+		const seen = 5000
+		r.elector("a", func(ctx context.Context, reign lead.Reign) error {
+			if reign.Term <= seen {
+				return fmt.Errorf("begin: %w", ledger.TermOver(ledger.Call{Term: reign.Term, Epoch: reign.Epoch}, seen))
+			}
+			return wait(ctx, reign)
+		})
+		r.until(leads("a"))
+		r.until(func(now map[string]lead.Reign) bool { return now["a"].Term == seen+1 })
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.reigns) != 2 || r.reigns[0].Term != 1 {
+			t.Errorf("reigns %+v, want terms 1 and %d", r.reigns, seen+1)
 		}
-		return wait(ctx, reign)
 	})
-	r.until(leads("a"))
-	r.until(func(now map[string]lead.Reign) bool { return now["a"].Term == seen+1 })
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.reigns) != 2 || r.reigns[0].Term != 1 {
-		t.Errorf("reigns %+v, want terms 1 and %d", r.reigns, seen+1)
-	}
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -123,7 +123,7 @@ func TestALeaderWhoseHostStoodStill(t *testing.T) {
 					}
 				}
 			}
-			expect("leads 1", 20*time.Second)
+			expect("leads 1", time.Minute)
 			signal := func(s os.Signal) {
 				if err := child.Process.Signal(s); err != nil {
 					t.Error(err)
@@ -137,13 +137,13 @@ func TestALeaderWhoseHostStoodStill(t *testing.T) {
 			}
 			signal(syscall.SIGCONT)
 			if other {
-				expect("ended 1", 10*time.Second)
+				expect("ended 1", time.Minute)
 			} else {
 				expect("", 3*stallLease) // nothing happens
 			}
 			_ = stdin.Close()
 			if !other {
-				expect("ended 1", 10*time.Second)
+				expect("ended 1", time.Minute)
 			}
 			if err := child.Wait(); err != nil {
 				t.Error(err)
@@ -176,7 +176,7 @@ func takeOver(t *testing.T, b bus.Bus) {
 	t.Cleanup(func() { cancel(); <-done })
 	select {
 	case <-leads:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody takes over")
 	}
 }

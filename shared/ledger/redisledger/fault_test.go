@@ -82,7 +82,7 @@ func TestB71KilledWorkersBytesComeBackByEvidence(t *testing.T) {
 		}
 	}
 	var limbo []job.Attempt
-	for deadline := time.Now().Add(20 * time.Second); len(limbo) < 20; time.Sleep(lease / 8) {
+	for deadline := time.Now().Add(time.Minute); len(limbo) < 20; time.Sleep(lease / 8) {
 		var err error
 		if limbo, err = l.Expire(ctx, call, node); err != nil || time.Now().After(deadline) {
 			t.Fatalf("%d in limbo, %v", len(limbo), err)
@@ -173,7 +173,7 @@ func TestB72AndB79FrozenStore(t *testing.T) {
 // retry repeats what fails transiently, for a bounded time.
 func retry(t testing.TB, f func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		err := f()
 		if err == nil {
 			return

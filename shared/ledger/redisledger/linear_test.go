@@ -208,7 +208,7 @@ func (h *history) draw(r *rand.Rand) *input {
 // check tells whether there is an order of the operations, each at some moment between its call and its answer, in
 // which the machine gives all the answers that were seen.
 func (h *history) check() porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(model(), h.ops, 20*time.Second)
+	return porcupine.CheckOperationsTimeout(model(), h.ops, time.Minute)
 }
 
 func (h *history) String() string {

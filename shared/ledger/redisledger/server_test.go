@@ -52,7 +52,7 @@ func (s *server) start() {
 	s.spawn()
 	client := s.client()
 	defer client.Close()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		err := client.Ping(context.Background()).Err()
 		if err == nil {
 			return

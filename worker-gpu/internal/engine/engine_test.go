@@ -50,7 +50,7 @@ func config(folder string, sim *simdevice.Config) engine.Config {
 	return engine.Config{
 		Command:  engine.DefaultCommand(),
 		Setup:    engine.Setup{Device: "cpu", Name: "cpu", Params: folder, Workers: 1, Simulate: sim},
-		StartMax: 20 * time.Second, StopMax: 5 * time.Second, StallMax: 20 * time.Second, StageMax: 20 * time.Second,
+		StartMax: time.Minute, StopMax: 5 * time.Second, StallMax: time.Minute, StageMax: time.Minute,
 		Log: zerolog.Nop(),
 	}
 }
@@ -249,7 +249,7 @@ func TestB109StartOfAnEngineEndsWhenAsked(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s: it is ready", name)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s: still starting", name)
 		}
 	}
@@ -338,7 +338,7 @@ func TestDroppedProofsLetGoOfTheirSegments(t *testing.T) {
 	if _, err := prove(ctx, e, f, w); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	limit := time.Now().Add(10 * time.Second)
+	limit := time.Now().Add(time.Minute)
 	for {
 		maps, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.PID()), "maps"))
 		if err != nil {

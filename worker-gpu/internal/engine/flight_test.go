@@ -17,7 +17,7 @@ import (
 func flown(t *testing.T, e *engine.Engine, what string, holds func(*flight.Report) bool) *flight.Report {
 	t.Helper()
 	var last *flight.Report
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if last = e.Progress().Flight; last != nil && holds(last) {
 			return last
 		}

@@ -37,7 +37,7 @@ func TestWhatIsResidentIsCounted(t *testing.T) {
 		t.Errorf("evicted: %+v", report)
 	}
 	for tries := 0; report.LiveBytes > 0; tries++ {
-		if tries == 500 {
+		if tries == 12_000 {
 			t.Fatalf("the artifact stays: %+v", report)
 		}
 		b.flight.Collect()
