@@ -64,6 +64,17 @@ drill-long: servers ## the lasting faults of the field reports in full, on shipp
 	DRILL_SCALE=1 go test -tags long -count 1 -timeout 60m -parallel 9 -v -run '^TestDrill' github.com/proofrack/proofrack/e2e
 	HISTORY_MINUTES=60 go test -tags long -count 1 -timeout 90m -v -run '^TestLongHistory' github.com/proofrack/proofrack/e2e
 
+# Jaeger is a module of its own, whose program is built once and kept outside of the tree. Other flags would compile
+# all of it anew.
+JAEGER_VERSION = $(shell awk '$$1 == "github.com/jaegertracing/jaeger" { print $$2 }' tools/jaeger/go.mod)
+JAEGER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/proofrack/jaeger-$(JAEGER_VERSION)
+
+.PHONY: e2e-jaeger
+e2e-jaeger: servers ## check a job's trace in a real Jaeger (which is built once, in seven minutes)
+	test -x "$(JAEGER)" || (cd tools/jaeger && GOWORK=off go build -ldflags='-s -w' -o "$(JAEGER)" \
+		github.com/jaegertracing/jaeger/cmd/jaeger)
+	PROOFRACK_JAEGER="$(JAEGER)" go test -count 1 -timeout 20m -v -run '^TestTraceOf' github.com/proofrack/proofrack/e2e
+
 .PHONY: test-huge
 test-huge: ## prove one full 32 GiB partition (build tag huge; half an hour, 60 GB of disk, 18 GiB of memory)
 	PROOFRACK_SCRATCH=$(abspath $(SCRATCH)) go test -tags huge -timeout 600m -v -run Huge ./shared/prover
