@@ -91,8 +91,13 @@ func (d *decoder) outputValue(key int) {
 }
 
 func (d *decoder) registeredProof() {
-	d.peek()
+	got := d.peek()
 	start := d.offset()
+	if got >= '0' && got <= '9' { // some callers write the number that the chain has for it
+		number := d.integer(sdr.RegisteredProofCount - 1)
+		d.setRegisteredProof(sdr.RegisteredProof(number), start)
+		return
+	}
 	name := d.text("the name of a registered proof")
 	if d.err != nil {
 		return
@@ -101,6 +106,13 @@ func (d *decoder) registeredProof() {
 	if err != nil {
 		d.failAt(start, "unknown registered proof %s, want StackedDrg<size>V1, …V1_1, …V1_1_Feat_SyntheticPoRep or "+
 			"…V1_2_Feat_NonInteractivePoRep with <size> one of %s", quoted(string(name)), sizeNames())
+		return
+	}
+	d.setRegisteredProof(proof, start)
+}
+
+func (d *decoder) setRegisteredProof(proof sdr.RegisteredProof, start int64) {
+	if d.err != nil {
 		return
 	}
 	d.input.Output.RegisteredProof = proof

@@ -210,8 +210,14 @@ func TestB01Names(t *testing.T) {
 		"size without registered proof": {
 			swap(t, s.text, `StackedDrg2KiBV1_1`, `StackedDrg4KiBV1_1`), top("registered_proof"), "2KiB, 8MiB, 512MiB",
 		},
-		"number as proof": {
-			swap(t, s.text, `"StackedDrg2KiBV1_1"`, `5`), top("registered_proof"), "found the number 5",
+		"number of no proof": {
+			swap(t, s.text, `"StackedDrg2KiBV1_1"`, `20`), top("registered_proof"), "an integer from 0 to 19",
+		},
+		"broken number as proof": {
+			swap(t, s.text, `"StackedDrg2KiBV1_1"`, `5.0`), top("registered_proof"), "an integer from 0 to 19",
+		},
+		"number of a proof of another size": {
+			swap(t, s.text, `"StackedDrg2KiBV1_1"`, `8`), top("vanilla_proofs"), "another size",
 		},
 		"tag of another size": {
 			swap(t, s.text, `"StackedDrg2KiBV1"`, `"StackedDrg8MiBV1"`), top("vanilla_proofs"), "another size",

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // RegisteredProof is the number of a registered seal proof, 0 to 19 (c2-formats.md 1.5), or Unregistered.
@@ -74,10 +75,10 @@ func registeredGroups() [4]registeredGroup {
 	}
 }
 
-// ParseRegisteredProof reads a name such as "StackedDrg32GiBV1_1".
+// ParseRegisteredProof reads a name such as "StackedDrg32GiBV1_1", or the number that the chain has for it, "8".
 func ParseRegisteredProof(name string) (RegisteredProof, error) {
 	for number := range RegisteredProof(RegisteredProofCount) {
-		if number.String() == name {
+		if number.String() == name || strconv.Itoa(int(number)) == name {
 			return number, nil
 		}
 	}
