@@ -316,8 +316,8 @@ func TestACopyIsOrderedFromANodeThatGives(t *testing.T) {
 		if to.told()[0] != wire.ControlFetch || other.told()[0] != wire.ControlShare || from.told() != nil {
 			t.Error("other orders than a share and a fetch")
 		}
-		if share.Token == "" || share.Token != fetch.Token || !share.Expires.After(time.Now()) || fetch.URL != "http://n3:1" ||
-			fetch.Bytes != bytesize.MiB || fetch.Digest != strings.Repeat("ab", 32) {
+		if share.Token == "" || share.Token != fetch.Token || !share.Expires.After(time.Now()) ||
+			fetch.URL != "http://n3:1" || fetch.Bytes != bytesize.MiB || fetch.Digest != strings.Repeat("ab", 32) {
 			t.Errorf("share %+v, fetch %+v", share, fetch)
 		}
 		to.with(func() { to.circuits[0] = parameters("toy", bytesize.MiB) })
