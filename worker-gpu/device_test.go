@@ -149,9 +149,10 @@ func TestB22BothDevicesAreUsed(t *testing.T) {
 	r := newRack(t)
 	r.makeParams()
 	r.startSynth("synth.slots=2")
-	const slow = `{"start_time_ns":400000000,"uuid":"%s","numa_node":%d}`
+	const named = `{"uuid":"%s","numa_node":%d}`
 	r.startGPU("prove.devices=sim-a,sim-b", fmt.Sprintf("simulate={sim-a='%s', sim-b='%s'}",
-		fmt.Sprintf(slow, "SIM-a", 0), fmt.Sprintf(slow, "SIM-b", 1)))
+		fmt.Sprintf(named, "SIM-a", 0), fmt.Sprintf(named, "SIM-b", 1)),
+		"test.folder="+r.hooks, "test.hooks=pause@gpu.mid-proof")
 	r.ready(wire.RoleGPU)
 	uuids := map[job.Attempt]string{}
 	for i := range uint64(6) {
@@ -165,6 +166,7 @@ func TestB22BothDevicesAreUsed(t *testing.T) {
 		b := r.beat(wire.RoleGPU)
 		return len(b.Devices) == 2 && b.Devices[0].Pending > 0 && b.Devices[1].Pending > 0
 	})
+	r.letGo("gpu.mid-proof#1") // of both engines
 	for range uuids {
 		result := r.result()
 		if result.Outcome != job.OutcomeOK || result.DeviceUUID != uuids[result.Attempt] { // B21: by identity

@@ -310,6 +310,49 @@ func TestB26EngineCrashNamesTheSignal(t *testing.T) {
 	}
 }
 
+// A panic ends its engine: whoever asks it for something gets an answer, nobody is left waiting (TestMain looks for
+// goroutines), and the next engine proves.
+func TestB27APanicLeavesNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	folder := params(t)
+	e := spawn(t, config(folder, &simdevice.Config{Failures: []string{"panic@start#1"}}))
+	waiting, work := sealed(t, 2)
+	second, err := e.Prepare(t.Context(), work, waiting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, w := sealed(t, 1)
+	_, err = prove(t.Context(), e, f, w)
+	var crash *engine.Crash
+	if !errors.As(err, &crash) || !strings.Contains(crash.Cause, "panic: simdevice: ordered panic") {
+		t.Fatalf("got %v", err)
+	}
+	_ = e.Progress()
+	for what, ask := range map[string]func() error{
+		"start":  func() error { return second.Start(t.Context()) },
+		"load":   func() error { _, err := e.Load(t.Context(), "toy", nil); return err },
+		"canary": func() error { return e.Canary(t.Context()) },
+		"evict":  func() error { return e.Evict(t.Context(), "toy") },
+	} {
+		if err := ask(); !errors.As(err, &crash) {
+			t.Errorf("%s of an engine that is gone: %v", what, err)
+		}
+	}
+	second.Drop()
+	e.Close()
+	next := spawn(t, config(folder, nil))
+	loaded, err := next.Load(t.Context(), "toy", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, w = sealed(t, 3)
+	got, err := prove(t.Context(), next, f, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify(t, loaded.Key, 3, got.Proof)
+}
+
 func TestB23HungAndFrozenEnginesAreKilled(t *testing.T) {
 	t.Parallel()
 	folder := params(t)
