@@ -151,6 +151,8 @@ func circuitView(
 		return scheduler.CircuitView{Missing: idle[c.Circuit]}
 	case !ok:
 		return scheduler.CircuitView{Missing: "no synthesis worker of the node knows circuit " + c.Circuit}
+	case s.SegmentBytes <= 0: // nothing is given out whose need is not told (B19)
+		return scheduler.CircuitView{Missing: "its synthesis worker does not say how large a segment is"}
 	}
 	v := scheduler.CircuitView{Ready: true}
 	assets := assetsOf(d, c, s)
