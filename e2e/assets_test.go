@@ -27,6 +27,7 @@ import (
 func twoCircuits(t *testing.T, hooks ...string) (*rack, *node) {
 	t.Helper()
 	r := newRack(t)
+	r.calm()
 	r.params = t.TempDir()
 	var ids []string
 	for _, c := range []circuit.Circuit{toy.Circuit(), toy.Other()} {

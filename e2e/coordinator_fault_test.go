@@ -23,6 +23,7 @@ func TestB48LeaderIsKilledAtEachPoint(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
+			r.calm()
 			settings := r.hooked("kill@" + point)
 			r.startCoordinator(settings...)
 			r.startCoordinator(settings...)
@@ -61,6 +62,7 @@ func TestB48LeaderIsKilledAtEachPoint(t *testing.T) {
 func TestLeaderIsKilledInMidProof(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.calm()
 	r.startCoordinator()
 	n := r.addNode("n1")
 	n.startSynth()

@@ -99,6 +99,7 @@ func TestALeakedBufferOfEachClassIsNamed(t *testing.T) {
 func TestProgramsServeTheirBuffers(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.calm()
 	n := r.addNode("n1")
 	address := map[string]string{}
 	start := func(name string, run func(settings ...string) *process) {

@@ -51,6 +51,7 @@ const (
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
 	h := &hostile{rack: newRack(t), folder: t.TempDir(), temp: t.TempDir()}
+	h.calm()
 	h.outside = serveHTTP(t, "127.0.0.2:0", h.outsider())
 	h.inside = serveHTTP(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h.hits.Add(1)

@@ -42,6 +42,7 @@ func TestLedgerIsRolledBackByASecondUnderTheSameEpoch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
+			r.calm()
 			leader := r.startCoordinator()
 			n := r.addNode("n1")
 			n.startSynth()
@@ -130,6 +131,7 @@ func (r *rack) wantBarrier(log string, id job.ID, barrier func(logLine) bool) {
 func TestOnlyTheNodeWhoseBookWentBackIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.calm()
 	leader := r.startCoordinator()
 	add := func(name job.Node) {
 		n := r.addNode(name)

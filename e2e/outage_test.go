@@ -24,6 +24,7 @@ func simulated(start, finish time.Duration) []string {
 func TestB62B106ADeviceWorksOnWhileAServerIsAway(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.calm()
 	settings := []string{"schedule.work_ahead=5s", "schedule.sealed_ahead=4s"}
 	leader := r.startCoordinator(settings...)
 	n := r.addNode("n1")

@@ -60,6 +60,7 @@ func TestB54TwoNodesShareTheWork(t *testing.T) {
 	t.Parallel()
 	const ackWait, jobs = 5 * time.Second, 10
 	r := newRack(t)
+	r.calm()
 	r.startCoordinator()
 	for _, name := range []job.Node{"n1", "n2"} {
 		n := r.addNode(name)
@@ -150,7 +151,8 @@ func TestB55KilledWorkersWorkIsSoonTaken(t *testing.T) {
 // listed once, and once the last one is back nothing waits for long while nobody works.
 func TestB32WorkerIsKilledAndRestartedAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	r := full(t, "n1", "n2")
+	r := newRack(t)
+	r.add("n1", "n2")
 	for i := range uint64(20) {
 		r.submit(2*i, 2*i+1)
 	}

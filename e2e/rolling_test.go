@@ -42,6 +42,7 @@ type rolling struct {
 func newRolling(t *testing.T) *rolling {
 	t.Helper()
 	r := &rolling{rack: newRack(t)}
+	r.calm()
 	before, err := buildBefore()
 	r.check(err)
 	r.programs = before
@@ -212,6 +213,7 @@ func TestRollingRestartInTheOppositeOrder(t *testing.T) {
 func TestRollingRestartThatSkipsAVersionPairsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.calm()
 	before, err := buildBefore()
 	r.check(err)
 	after, err := buildAfter()

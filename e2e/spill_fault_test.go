@@ -20,6 +20,7 @@ var saysNeedAndHave = regexp.MustCompile(`needs [0-9.]+ MiB,? .*has [0-9.]+ [KM]
 func TestB81SpillFolderIsFull(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.calm()
 	r.startCoordinator()
 	n := r.addNode("n1")
 	if err := syscall.Mount("tmpfs", n.spill, "tmpfs", 0, "size=12m"); err != nil {

@@ -29,6 +29,7 @@ func burstRooms() map[job.Node]int { return map[job.Node]int{"n1": 2, "n2": 4, "
 func TestB44BurstAndCrashSpreadByFreeBudget(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.lease = 15 * time.Second
 	r.startCoordinator("schedule.work_ahead=30s", "schedule.sealed_ahead=30s", "schedule.synth_queue_max=12",
 		"attempts.backoff_min="+burstPause.String(), "attempts.backoff_max=1s")
 	holds := map[job.Node]string{} // folders of hooks: each node's device is held once

@@ -17,14 +17,6 @@ func lost(p *job.Partition) (count int) {
 	return count
 }
 
-// unlost are settings of a coordinator, when a worker that is killed comes back before what it had is given up.
-func unlost(comesBack bool) []string {
-	if !comesBack {
-		return nil
-	}
-	return []string{"times.lease=1m"}
-}
-
 // kill -9 of the synthesis worker at each point of its path. B71: its bytes come back; B83: what it left does not
 // hinder the next one.
 func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
@@ -38,7 +30,10 @@ func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
-			r.startCoordinator(unlost(sealed[point])...)
+			if sealed[point] {
+				r.calm() // it is there again before the lease ends
+			}
+			r.startCoordinator()
 			n := r.addNode("n1")
 			n.startGPU()
 			victim := n.startSynth(r.hooked("kill@" + point)...)
@@ -100,7 +95,10 @@ func TestB71GPUWorkerIsKilledAtEachPoint(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
 			made := point == "gpu.after-result" || point == "gpu.before-free"
-			r.startCoordinator(unlost(made)...)
+			if made {
+				r.calm() // it is there again before the lease ends
+			}
+			r.startCoordinator()
 			n := r.addNode("n1")
 			n.startSynth()
 			action := "kill@"
