@@ -215,18 +215,7 @@ func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
 		}
 		return err == nil
 	})
-	part := func() int64 {
-		files, err := filepath.Glob(filepath.Join(empty, ".*.part"))
-		r.check(err)
-		if len(files) != 1 {
-			return 0
-		}
-		info, err := os.Stat(files[0])
-		if err != nil {
-			return 0
-		}
-		return info.Size()
-	}
+	part := func() int64 { return partBytes(t, empty) }
 	whole := paramsBytes(t, r.params)
 	until(t, "the copy has begun", func() bool { return part() > 0 })
 	giver.gpu.kill()
@@ -262,6 +251,23 @@ func TestParametersAreCopiedFromAnotherNode(t *testing.T) {
 		t.Errorf("proved by %s", p.Node)
 	}
 	r.checkQuiet()
+}
+
+// partBytes is how much there is in a folder of a copy that goes on, 0 while there is none.
+func partBytes(t *testing.T, folder string) int64 {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, ".*.part"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 1 {
+		return 0
+	}
+	info, err := os.Stat(files[0])
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // paramsBytes is the size of the toy's parameter file in a folder, 0 when it is not there.
