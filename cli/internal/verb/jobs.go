@@ -229,7 +229,7 @@ func (a *app) watchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.deliver(c.Context(), r, ended, ended, "")
+			return a.deliver(c.Context(), r, ended, ended, "", nil)
 		}),
 	}
 	flags.register(c)

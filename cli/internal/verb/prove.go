@@ -24,6 +24,7 @@ type proveFlags struct {
 	job     jobFlags
 	store   storeFlags
 	out     string
+	form    proofForm
 	output  string
 	workers int
 	check   bool
@@ -86,6 +87,7 @@ func (a *app) proveCommand() *cobra.Command {
 	flags.store.registerParams(c)
 	flags.store.registerCache(c)
 	c.Flags().StringVar(&flags.out, "out", "", "file for the proof")
+	flags.form.register(c)
 	c.Flags().StringVar(&flags.output, "output", "",
 		`"partitions": give a non-interactive sector's partition proofs, as input for aggregation`)
 	c.Flags().IntVar(&flags.workers, "workers", runtime.GOMAXPROCS(0), "cores to use")
@@ -116,7 +118,7 @@ func (a *app) prove(c *cobra.Command, path string, flags *proveFlags) error {
 		return err
 	}
 	result.Peak = peak
-	if _, err := o.Write(proof); err != nil {
+	if _, err := o.Write(flags.form.write(proof)); err != nil {
 		return fmt.Errorf("write %q: %w", flags.out, reason(err))
 	}
 	if err := o.commit(); err != nil {

@@ -68,6 +68,8 @@ type sectorResult struct {
 	Partitions      int     `json:"partitions"`
 	CommR           hex32   `json:"comm_r"`
 	CommD           hex32   `json:"comm_d"`
+	CommRCID        string  `json:"comm_r_cid"`
+	CommDCID        string  `json:"comm_d_cid"`
 	C1              string  `json:"c1"`
 	Info            string  `json:"sector_info"`
 	Seconds         float64 `json:"seconds"`
@@ -77,7 +79,9 @@ func (r *sectorResult) human(w io.Writer) {
 	row(w, "proof", "%s, %d partition(s)", r.RegisteredProof, r.Partitions)
 	row(w, "sector", "%d of miner %d", r.Sector, r.Miner)
 	row(w, "comm_r", "%x", r.CommR.value)
+	row(w, "", "%s", r.CommRCID)
 	row(w, "comm_d", "%x", r.CommD.value)
+	row(w, "", "%s", r.CommDCID)
 	row(w, "C1 output", "%s", r.C1)
 	row(w, "description", "%s", r.Info)
 	row(w, "time", "%.2f s", r.Seconds)
@@ -159,6 +163,8 @@ func (a *app) makeSector(ctx context.Context, f *sectorFlags, build func(context
 		Partitions:      len(out.VanillaProofs),
 		CommR:           hex32{value: out.CommR},
 		CommD:           hex32{value: out.CommD},
+		CommRCID:        sdr.ReplicaCommitment.CID(out.CommR),
+		CommDCID:        sdr.DataCommitment.CID(out.CommD),
 		C1:              c1Path,
 		Info:            infoPath,
 		Seconds:         seconds(time.Since(start)),

@@ -17,14 +17,47 @@ const (
 
 // sectorInfo is sector.json: what travels beside a C1 output, and all that a verifier needs.
 type sectorInfo struct {
-	RegisteredProof string  `json:"registered_proof"`
-	ProverID        hex32   `json:"prover_id"`
-	Miner           *uint64 `json:"miner,omitempty"`
-	Sector          *uint64 `json:"sector"`
-	Ticket          hex32   `json:"ticket"`
-	Seed            hex32   `json:"seed"`
-	CommR           hex32   `json:"comm_r"`
-	CommD           hex32   `json:"comm_d"`
+	RegisteredProof proofName  `json:"registered_proof"`
+	ProverID        hex32      `json:"prover_id"`
+	Miner           *uint64    `json:"miner,omitempty"`
+	Sector          *uint64    `json:"sector"`
+	Ticket          hex32      `json:"ticket"`
+	Seed            hex32      `json:"seed"`
+	CommR           commitment `json:"comm_r"`
+	CommD           commitment `json:"comm_d"`
+}
+
+// proofName is a registered proof, written by name; in JSON it may be a number too.
+type proofName string
+
+// UnmarshalJSON reads a text or a number, which sdr.ParseRegisteredProof then judges.
+func (p *proofName) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*p = proofName(text)
+		return nil
+	}
+	var number json.Number
+	if err := json.Unmarshal(data, &number); err != nil {
+		return fail(badInput, "", "registered_proof is neither a name nor a number")
+	}
+	*p = proofName(number)
+	return nil
+}
+
+// commitment is comm_r or comm_d, written in hex. It is read as a CID too, once it is known which one it is.
+type commitment struct {
+	text  string
+	value [32]byte
+}
+
+// MarshalText writes lowercase hex.
+func (c commitment) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(c.value[:])), nil }
+
+// UnmarshalText keeps the text.
+func (c *commitment) UnmarshalText(text []byte) error {
+	c.text = string(text)
+	return nil
 }
 
 // hex32 is 32 bytes, written in hex. It knows whether it was there.
@@ -52,14 +85,14 @@ func (h *hex32) UnmarshalText(text []byte) error {
 func describe(out *c1.Output, miner, number uint64) *sectorInfo {
 	known := func(value [32]byte) hex32 { return hex32{value: value, set: true} }
 	return &sectorInfo{
-		RegisteredProof: out.RegisteredProof.String(),
+		RegisteredProof: proofName(out.RegisteredProof.String()),
 		ProverID:        known(sdr.ProverID(miner)),
 		Miner:           &miner,
 		Sector:          &number,
 		Ticket:          known(out.Ticket),
 		Seed:            known(out.Seed),
-		CommR:           known(out.CommR),
-		CommD:           known(out.CommD),
+		CommR:           commitment{value: out.CommR},
+		CommD:           commitment{value: out.CommD},
 	}
 }
 
@@ -93,7 +126,7 @@ func (a *app) readSectorInfo(path string) (*sdr.Sector, error) {
 
 // sector checks the description and gives what public inputs follow from.
 func (s *sectorInfo) sector() (*sdr.Sector, error) {
-	proof, err := sdr.ParseRegisteredProof(s.RegisteredProof)
+	proof, err := sdr.ParseRegisteredProof(string(s.RegisteredProof))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +135,7 @@ func (s *sectorInfo) sector() (*sdr.Sector, error) {
 		set  bool
 	}{
 		{"prover_id", s.ProverID.set}, {"sector", s.Sector != nil}, {"ticket", s.Ticket.set}, {"seed", s.Seed.set},
-		{"comm_r", s.CommR.set}, {"comm_d", s.CommD.set},
+		{"comm_r", s.CommR.text != ""}, {"comm_d", s.CommD.text != ""},
 	} {
 		if !key.set {
 			return nil, fail(badInput, sectorInfoHint, "key %s is missing", key.name)
@@ -110,6 +143,12 @@ func (s *sectorInfo) sector() (*sdr.Sector, error) {
 	}
 	if s.Miner != nil && sdr.ProverID(*s.Miner) != s.ProverID.value {
 		return nil, fail(badInput, sectorInfoHint, "prover_id is not that of miner %d", *s.Miner)
+	}
+	if s.CommR.value, err = sdr.ReplicaCommitment.Parse(s.CommR.text); err == nil {
+		s.CommD.value, err = sdr.DataCommitment.Parse(s.CommD.text)
+	}
+	if err != nil {
+		return nil, fail(badInput, sectorInfoHint, "%w", err)
 	}
 	sector := &sdr.Sector{
 		Config: proof.Config(), ProverID: s.ProverID.value, Number: *s.Sector, Ticket: s.Ticket.value,

@@ -31,6 +31,7 @@ type submitFlags struct {
 	detach   bool
 	forNode  bool
 	out      string
+	form     proofForm
 }
 
 // submitResult is an accepted job, and how it ended if that was waited for.
@@ -78,6 +79,7 @@ func (a *app) submitCommand() *cobra.Command {
 	c.Flags().BoolVar(&flags.detach, "detach", false, "do not wait")
 	c.Flags().BoolVar(&flags.forNode, "wait-for-node", false, "accept a job that no node of the rack can hold now")
 	c.Flags().StringVar(&flags.out, "out", "", `file for the proof, or "-"`)
+	flags.form.register(c)
 	return c
 }
 
@@ -156,7 +158,7 @@ func (a *app) submit(c *cobra.Command, r *rack, source io.Reader, flags *submitF
 		return err
 	}
 	out.State, out.jobResult = ended.Record.State, ended
-	return a.deliver(c.Context(), r, out, ended, flags.out)
+	return a.deliver(c.Context(), r, out, ended, flags.out, &flags.form)
 }
 
 // submitTimeout bounds sending and checking an input, the largest ones too, unless the user says how long.
@@ -204,7 +206,9 @@ func (a *app) await(ctx context.Context, r *rack, id job.ID, limit time.Duration
 }
 
 // deliver writes the proof of a job that is done, and prints how it went.
-func (a *app) deliver(ctx context.Context, r *rack, printed result, ended *jobResult, path string) error {
+func (a *app) deliver(
+	ctx context.Context, r *rack, printed result, ended *jobResult, path string, form *proofForm,
+) error {
 	record := ended.Record
 	if record.State != job.Done {
 		if err := a.emit(printed, false); err != nil {
@@ -226,7 +230,7 @@ func (a *app) deliver(ctx context.Context, r *rack, printed result, ended *jobRe
 		return err
 	}
 	defer out.Close()
-	if _, err := out.Write(proof); err != nil {
+	if _, err := out.Write(form.write(proof)); err != nil {
 		return fmt.Errorf("write proof to %q: %w", path, reason(err))
 	}
 	if err := out.commit(); err != nil {
@@ -252,6 +256,7 @@ type resultFlags struct {
 	wait  bool
 	limit time.Duration
 	out   string
+	form  proofForm
 }
 
 // resultCommand fetches a proof.
@@ -269,6 +274,7 @@ func (a *app) resultCommand() *cobra.Command {
 	c.Flags().BoolVar(&flags.wait, "wait", false, "wait until the job has ended")
 	spanVar(c, &flags.limit, "wait-limit", 0, "wait until the job has ended, this long at most")
 	c.Flags().StringVar(&flags.out, "out", "", `file for the proof, or "-"`)
+	flags.form.register(c)
 	return c
 }
 
@@ -282,7 +288,7 @@ func (a *app) fetchResult(c *cobra.Command, r *rack, args []string, flags *resul
 		if err != nil {
 			return err
 		}
-		return a.deliver(c.Context(), r, ended, ended, flags.out)
+		return a.deliver(c.Context(), r, ended, ended, flags.out, &flags.form)
 	}
 	ctx, cancel := r.within(c.Context())
 	defer cancel()
@@ -302,7 +308,7 @@ func (a *app) fetchResult(c *cobra.Command, r *rack, args []string, flags *resul
 		)
 	}
 	ended := &jobResult{Record: status.Record}
-	return a.deliver(c.Context(), r, ended, ended, flags.out)
+	return a.deliver(c.Context(), r, ended, ended, flags.out, &flags.form)
 }
 
 // watcher shows a job's progress on standard error, and while some of it waits, for what.

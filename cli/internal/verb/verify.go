@@ -13,6 +13,7 @@ import (
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/porep"
+	"github.com/proofrack/proofrack/shared/proof/sdr"
 )
 
 // proofBytesMax bounds a proof file: far above 126 partitions.
@@ -36,11 +37,15 @@ type verifyResult struct {
 	Partitions  int     `json:"partitions"`
 	KeyDigest   string  `json:"vk_digest"`
 	Development bool    `json:"development_parameters"`
+	CommRCID    string  `json:"comm_r_cid,omitempty"`
+	CommDCID    string  `json:"comm_d_cid,omitempty"`
 	Seconds     float64 `json:"seconds"`
 }
 
 func (r *verifyResult) human(w io.Writer) {
 	row(w, "verified", "%d partition(s) of %s", r.Partitions, r.Circuit)
+	row(w, "comm_r", "%s", r.CommRCID)
+	row(w, "comm_d", "%s", r.CommDCID)
 	row(w, "key", "%s", r.KeyDigest)
 	if r.Development {
 		row(w, "parameters", "for development: nobody else accepts this proof")
@@ -55,8 +60,10 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use: "verify PROOF --sector-info sector.json --params DIR\n" +
 			"  proofrack verify PROOF --c1 C1 --miner MINER --sector-number NUMBER --params DIR",
 		Short: "verify a proof; of the parameters only the .vk file is needed",
-		Args:  oneArg("the proof", proofHint),
-		RunE:  func(c *cobra.Command, args []string) error { return a.verify(c, args[0], &flags) },
+		Long: "verify reads a proof as raw bytes, in hex or in base64. Of sector.json it takes commitments in hex and as\n" +
+			"CIDs, and registered_proof by name and by number.",
+		Args: oneArg("the proof", proofHint),
+		RunE: func(c *cobra.Command, args []string) error { return a.verify(c, args[0], &flags) },
 	}
 	flags.job.register(c)
 	flags.store.registerParams(c)
@@ -75,18 +82,20 @@ func (a *app) verify(c *cobra.Command, path string, flags *verifyFlags) error {
 		return fail(usage, helpHint(c), "give either --c1 or --sector-info")
 	}
 	start := time.Now()
-	proof, err := a.readAll(path, "proof", proofHint, proofBytesMax)
+	content, err := a.readAll(path, "proof", proofHint, proofBytesMax)
 	if err != nil {
 		return err
 	}
-	walked, inputs, err := a.inputsToVerify(c, flags)
+	proof := readProof(content)
+	sector, inputs, err := a.inputsToVerify(c, flags)
 	if err != nil {
 		return err
 	}
-	result, err := a.verifyProof(c.Context(), walked, inputs, proof, &flags.store)
+	result, err := a.verifyProof(c.Context(), porep.ForSize(sector.Config.Size), inputs, proof, &flags.store)
 	if err != nil {
 		return err
 	}
+	result.CommRCID, result.CommDCID = sdr.ReplicaCommitment.CID(sector.CommR), sdr.DataCommitment.CID(sector.CommD)
 	result.Seconds = seconds(time.Since(start))
 	return a.emit(result, false)
 }
@@ -118,8 +127,8 @@ func (a *app) verifyProof(
 	}, nil
 }
 
-// inputsToVerify derives circuit and public inputs from the C1 output or the sector description.
-func (a *app) inputsToVerify(c *cobra.Command, flags *verifyFlags) (circuit.Circuit, [][]fr.Element, error) {
+// inputsToVerify gives the sector of the C1 output or the description, and the public inputs that follow from it.
+func (a *app) inputsToVerify(c *cobra.Command, flags *verifyFlags) (*sdr.Sector, [][]fr.Element, error) {
 	if c.Flags().Changed("sector-info") {
 		sector, err := a.readSectorInfo(flags.info)
 		if err != nil {
@@ -129,12 +138,20 @@ func (a *app) inputsToVerify(c *cobra.Command, flags *verifyFlags) (circuit.Circ
 		if err != nil {
 			return nil, nil, fmt.Errorf("compute public inputs: %w", err)
 		}
-		return porep.ForSize(sector.Config.Size), inputs, nil
+		return sector, inputs, nil
 	}
 	input, err := a.readJob(c, flags.c1, &flags.job)
 	if err != nil {
 		return nil, nil, err
 	}
+	replica, ok := input.(*porep.Input)
+	if !ok {
+		return nil, nil, fail(badInput, "", "the input of %s describes no sector", input.Circuit().ID())
+	}
 	inputs, err := publicInputs(input)
-	return input.Circuit(), inputs, err
+	if err != nil {
+		return nil, nil, err
+	}
+	sector := replica.Sector()
+	return &sector, inputs, nil
 }
