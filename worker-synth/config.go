@@ -32,6 +32,7 @@ type SynthConfig struct {
 	Circuits     []string       `doc:"Circuits that this worker takes; empty for all that it knows."`
 	Check        bool           `doc:"Check every constraint by plain arithmetic before the seal; very slow."`
 	PadBytes     bytesize.Bytes `doc:"Bytes added to every segment, for tests with small circuits."`
+	BallastBytes bytesize.Bytes `doc:"Memory that each synthesis takes beyond its need, for tests with small circuits."`
 }
 
 // slotsMax bounds SynthConfig.Slots.
@@ -64,8 +65,8 @@ func (c *SynthConfig) Validate() error {
 	if c.Workers < 0 {
 		errs = append(errs, fault.New(fault.Invalid, "workers: must not be negative, is %d", c.Workers))
 	}
-	if c.ScratchBytes < 0 || c.PadBytes < 0 {
-		errs = append(errs, fault.New(fault.Invalid, "scratch_bytes and pad_bytes: must not be negative"))
+	if c.ScratchBytes < 0 || c.PadBytes < 0 || c.BallastBytes < 0 {
+		errs = append(errs, fault.New(fault.Invalid, "scratch_bytes, pad_bytes and ballast_bytes: must not be negative"))
 	}
 	for _, id := range c.Circuits {
 		if _, err := catalog.Find(id); err != nil {

@@ -22,6 +22,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{
 		"synth.slots=-1", "synth.slots=1000", "synth.workers=-1", "synth.circuits=porep-3GiB", "synth.pad_bytes=-1B",
+		"synth.ballast_bytes=-1B",
 		"worker.keep_every=20s", "worker.heartbeat=0s", "node=A", "spill.path=relative",
 		"nats.cert_file=/a",
 	} {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/agent"
 	"github.com/proofrack/proofrack/shared/attempt"
 	"github.com/proofrack/proofrack/shared/attempt/host"
 	"github.com/proofrack/proofrack/shared/bus"
@@ -146,13 +148,26 @@ func (w *worker) prepare(ctx context.Context) error {
 	w.synth = synth.New(synth.Config{
 		Workers: w.config.Synth.Workers, Find: catalog.Find, CPUsOf: w.host.CPUsOf, Check: w.config.Synth.Check,
 		Pad: w.config.Synth.PadBytes, Markers: w.config.Test.Markers, Flight: w.host.Flight,
-		ScratchBytes: w.config.Synth.ScratchBytes,
+		ScratchBytes: w.config.Synth.ScratchBytes, Meter: w.meter(), BallastBytes: w.config.Synth.BallastBytes,
 	}, slices, w.host.Spill, w.host.Book, w.host.Points, w.config.Log)
 	if err := w.offer(); err != nil {
 		return err
 	}
 	w.host.Gate.Set(gateSpill, w.spillTrouble()) // so that the first beat says whether there is room
 	return nil
+}
+
+// meter measures this process, if nobody else is at work in it.
+func (w *worker) meter() *agent.Meter {
+	if !w.config.Alone {
+		return nil
+	}
+	m, err := agent.NewMeter(agent.MeterConfig{PID: os.Getpid(), Facts: w.facts})
+	if err != nil {
+		w.config.Log.Warn().Err(err).Msg("memory of syntheses is not measured")
+		return nil
+	}
+	return m
 }
 
 // offer lays out the circuits' segments, for what the worker says of itself.

@@ -78,6 +78,9 @@ func playRole(role string) error {
 		}
 		return untilInputEnds()
 	}
+	if role == "meter" {
+		return playMeter(path, n)
+	}
 	if role == "engine" { // it only inherits a file
 		return untilInputEnds()
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	// Role is "synth" or "gpu", Build names the program's build.
 	Role  string `toml:"-"`
 	Build string `toml:"-"`
+	// Alone tells that the process is this worker's own, so that its memory tells what attempts take.
+	Alone bool `toml:"-"`
 	// Connect gives the bus; it is asked again while it fails for reasons that pass.
 	Connect func(context.Context) (bus.Bus, error) `toml:"-"`
 	Log     zerolog.Logger                         `toml:"-"`

@@ -93,6 +93,7 @@ func (d *Device) ensure(ctx context.Context, e *engine.Engine, id string) error 
 		return err
 	}
 	defer s.give()
+	d.has(e, id)
 	if s.held == nil {
 		if err := d.book(ctx, s, id); err != nil {
 			return err

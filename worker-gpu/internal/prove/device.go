@@ -43,6 +43,7 @@ type Device struct {
 	shares   map[string]*share
 	renewed  map[string]bool // circuits whose file was replaced since what is shared of them was loaded
 	free     bytesize.Bytes  // of the device's memory when its engine was new
+	gauge    *gauge          // of the engine
 	recycle  string          // why the engine is to be replaced when it is idle
 	active   int             // proofs started and not ended
 	canary   *wire.Canary    // the last known answer that was ordered, once it is known what came of it
@@ -133,6 +134,7 @@ func (d *Device) serve(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
+	measured := d.newGauge(e)
 	if d.faultsInRow() > 0 {
 		if err := e.Canary(ctx); err != nil {
 			return err
@@ -141,7 +143,7 @@ func (d *Device) serve(ctx context.Context) error {
 	d.forgetReplaced()
 	d.change(func() {
 		d.engine, d.started, d.recycle = e, true, ""
-		d.free = e.Progress().Free
+		d.free, d.gauge = e.Progress().Free, measured
 	})
 	d.config.Meters.started(d)
 	d.config.Log.Info().Str("device", string(d.config.Device)).Int("pid", e.PID()).Msg("engine is ready")

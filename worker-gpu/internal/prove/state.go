@@ -42,7 +42,7 @@ func (d *Device) circuit(id string) wire.DeviceCircuit {
 		l := s.loaded
 		c.Ready, c.ParamsDigest, c.FileBytes, c.Development = true, l.Digest, l.SRS, l.Development
 		c.ArtifactBytes, c.SharedBytes, c.PendingBytes = l.Artifact, l.Shared, l.Pending
-		c.WorkingBytes, c.DeviceBytes = l.Working, l.Device
+		c.WorkingBytes, c.DeviceBytes, c.PrivateBytes = l.Working, l.Device, private(l)
 		switch {
 		case d.config.Images != nil:
 			c.SRSBytes = l.Image

@@ -9,15 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/proofrack/proofrack/shared/agent"
 	"github.com/proofrack/proofrack/shared/attempt"
-	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/job"
-	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/compact"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/prover"
@@ -103,13 +99,13 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 		return err
 	}
 	defer t.giveBack(segment)
-	peaks := segmentPeak(segment)
+	sealed := segmentPeak(segment)
 	r.Follow(t.device.progress)
 	result, err := t.prove(ctx, r, held, segment)
 	if err != nil {
 		return err
 	}
-	result.Peaks = t.peaks(peaks)
+	result.Peaks = t.peaks(sealed, result.Peaks[job.Proving])
 	h.Points.Hit(ctx, PointAfterProof)
 	if err := r.CheckFence(ctx); err != nil {
 		return err
@@ -119,34 +115,6 @@ func (t *task) Work(ctx context.Context, r *attempt.Run) error {
 	h.Points.Hit(ctx, PointAfterResult)
 	h.Points.Hit(ctx, PointBeforeFree)
 	return nil
-}
-
-// peaks are those that synthesis measured, and that of the segment, which is synthesis's too.
-func (t *task) peaks(segment ledger.Amounts) wire.Peaks {
-	all := wire.Peaks{}
-	maps.Copy(all, t.Peaks)
-	for pool, bytes := range segment {
-		if all[job.Synthesizing] == nil {
-			all[job.Synthesizing] = ledger.Amounts{}
-		}
-		all[job.Synthesizing][pool] = bytes
-	}
-	return all
-}
-
-// segmentPeak is what a sealed segment has of its pool, by the file system's count; nothing when that cannot be told.
-// In memory it is bytes of shm.
-func segmentPeak(s *handoff.Segment) ledger.Amounts {
-	var stat unix.Stat_t
-	file := s.File()
-	if file == nil || unix.Fstat(int(file.Fd()), &stat) != nil {
-		return nil
-	}
-	pool := ledger.PoolSHM
-	if s.Kind() == handoff.Disk {
-		pool = ledger.PoolDisk
-	}
-	return ledger.Amounts{pool: bytesize.Bytes(stat.Blocks * 512)}
 }
 
 // takePause is how often a booking is asked for that its writer still has.
@@ -287,6 +255,8 @@ func (t *task) try(
 		}
 	}
 	defer d.deactivate()
+	seen := d.observe(s.engine)
+	defer seen.span.End()
 	began := time.Now()
 	r.Trace().Enter(telemetry.SpanProve)
 	d.jobs.Add(1)
@@ -295,6 +265,7 @@ func (t *task) try(
 	if err != nil {
 		return nil, company, d.judge(err)
 	}
+	seen.look()
 	released := time.Now()
 	asked := pass
 	if alone {
@@ -314,7 +285,9 @@ func (t *task) try(
 	}
 	d.praise()
 	d.measure(s.engine, s.circuit.loaded.Device)
-	return t.result(s.circuit, &proved, released.Sub(began), time.Since(released)), company, nil
+	result := t.result(s.circuit, &proved, released.Sub(began), time.Since(released))
+	result.Peaks = wire.Peaks{job.Proving: seen.end(s.circuit)}
+	return result, company, nil
 }
 
 // begin is what has to be right before a proof is started.

@@ -13,6 +13,7 @@ import (
 
 func main() {
 	config := workersynth.DefaultConfig()
+	config.Alone = true
 	program := host.Program{
 		Name: "worker-synth", Title: "Synthesis worker", Config: &config,
 		Logs:   func() telemetry.LogConfig { return config.Logs },

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"github.com/proofrack/proofrack/shared/agent"
 	"github.com/proofrack/proofrack/shared/attempt"
@@ -56,6 +57,9 @@ type Config struct {
 	// Flight counts slices and scratch; ScratchBytes is what each synthesis counts as scratch, as it is booked.
 	Flight       *flight.Recorder
 	ScratchBytes bytesize.Bytes
+	// Meter measures what syntheses take of this process; nil does not. BallastBytes are taken beside, for tests.
+	Meter        *agent.Meter
+	BallastBytes bytesize.Bytes
 }
 
 // Synth makes segments.
@@ -135,6 +139,7 @@ type making struct {
 	slice   []byte
 	input   *flight.Buffer // of the slice
 	seconds map[string]float64
+	peaks   wire.Peaks
 }
 
 // Work synthesizes one partition and announces it.
@@ -251,7 +256,15 @@ func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
 	scratch := m.config.Flight.Allocate(
 		ledger.ClassScratch, m.config.ScratchBytes, flight.Declared, m.run.Attempt().String())
 	defer func() { scratch.Release(); scratch.Gone() }()
+	span := m.config.Meter.Begin()
+	drop, err := ballast(m.config.BallastBytes)
+	if err != nil {
+		span.End()
+		return fault.As(fault.Exhausted, fmt.Errorf("take ballast: %w", err))
+	}
 	segment, err := work.Synthesize(ctx, m.draft.Memory()[:m.layout.Bytes()])
+	m.measured(span.End())
+	drop()
 	if err != nil {
 		return err
 	}
@@ -262,6 +275,27 @@ func (m *making) synthesize(ctx context.Context, w circuit.Witness) error {
 		return fault.As(fault.Internal, fmt.Errorf("check of attempt %s: synthesis is wrong: %w", m.run.Attempt(), err))
 	}
 	return nil
+}
+
+// measured keeps the peak of a synthesis, as its share of what the process had.
+func (m *making) measured(peak agent.Peak) {
+	if peak.Bytes > 0 {
+		m.peaks = wire.Peaks{job.Synthesizing: {ledger.PoolRAM: peak.Bytes / bytesize.Bytes(peak.Attempts)}}
+	}
+}
+
+// ballast takes so much memory until it is dropped.
+func ballast(bytes bytesize.Bytes) (drop func(), err error) {
+	if bytes == 0 {
+		return func() {}, nil
+	}
+	load, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	return func() {
+		if err := unix.Munmap(load); err != nil {
+			panic(fmt.Sprintf("synth: unmap ballast: %v", err))
+		}
+	}, err
 }
 
 // whyDisk is why a segment lies on disk that was to from the start; "" for one in memory.
@@ -313,7 +347,7 @@ func (m *making) announce(ctx context.Context) error {
 	body := wire.ProveTask{
 		Attempt: m.run.Attempt(), Node: t.Node, Device: t.Device, Circuit: t.Circuit, Segment: handoff.Name(m.run.Attempt()),
 		Handoff: string(m.kind), HandoffReason: m.why, Amounts: m.amounts(), Deadline: t.Deadline,
-		TraceParent: t.TraceParent(), Seconds: m.seconds,
+		TraceParent: t.TraceParent(), Seconds: m.seconds, Peaks: m.peaks,
 	}
 	data, err := wire.Encode(&body)
 	if err != nil {
