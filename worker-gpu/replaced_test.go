@@ -41,9 +41,9 @@ func (r *rack) verifyingKey() *groth16.PreparedKey {
 	return key
 }
 
-// A parameter file that is replaced is used as soon as the proofs are done that use the old one: what began with the old
-// one is proved with it, what comes later with the new one, without a restart of the worker. A file that must not be
-// used makes the circuit not ready, and names itself, until there is a good one.
+// A parameter file that is replaced is used as soon as the proofs are done that use the old one: what began with the
+// old one is proved with it, what comes later with the new one, without a restart of the worker. A file that must not
+// be used makes the circuit not ready, and names itself, until there is a good one.
 func TestAReplacedParameterFileIsTakenUpInMidRun(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{"streamed": nil, "decoded": {"prove.decoded=true"}} {

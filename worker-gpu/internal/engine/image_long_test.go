@@ -55,9 +55,8 @@ func TestLongANewEngineIsReadyInATwentiethOfTheTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, release, err := residency.NewImages(nil).Hold(t.Context(), id, loaded.Digest, int64(loaded.Image), func(f *os.File) error {
-		return first.WriteImage(t.Context(), id, f)
-	})
+	fill := func(f *os.File) error { return first.WriteImage(t.Context(), id, f) }
+	image, release, err := residency.NewImages(nil).Hold(t.Context(), id, loaded.Digest, int64(loaded.Image), fill)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,8 @@ func imageOf(t *testing.T, e *engine.Engine) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, release, err := residency.NewImages(nil).Hold(t.Context(), "toy", "digest", int64(loaded.Image), func(f *os.File) error {
-		return e.WriteImage(t.Context(), "toy", f)
-	})
+	fill := func(f *os.File) error { return e.WriteImage(t.Context(), "toy", f) }
+	image, release, err := residency.NewImages(nil).Hold(t.Context(), "toy", "digest", int64(loaded.Image), fill)
 	if err != nil {
 		t.Fatal(err)
 	}

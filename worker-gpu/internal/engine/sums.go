@@ -10,8 +10,8 @@ import (
 	"github.com/proofrack/proofrack/shared/ledger"
 )
 
-// sums counts what the device works with while a proof is started or finished. It is booked once, since calls take turns
-// on the device: however many are in it, one buffer is counted, as that of the first.
+// sums counts what the device works with while a proof is started or finished. It is booked once, since calls take
+// turns on the device: however many are in it, one buffer is counted, as that of the first.
 type sums struct {
 	flight *flight.Recorder
 
