@@ -45,6 +45,7 @@ type spanQueue struct {
 	told     uint64    // drops that the log knows of
 	quietTil time.Time // no line before
 	troubled bool
+	err      error // of the last call of the collector
 }
 
 func newSpanQueue(exporter sdktrace.SpanExporter, most int, at *target, log zerolog.Logger) *spanQueue {
@@ -226,13 +227,15 @@ func (q *spanQueue) export(batch []sdktrace.ReadOnlySpan) error {
 	ctx, cancel := context.WithTimeout(q.life, sendWithinMax)
 	defer cancel()
 	err := q.exporter.ExportSpans(ctx, batch)
-	if err == nil {
-		return nil
+	if err != nil {
+		err = q.target.explain(err)
 	}
 	q.mu.Lock()
-	q.counts.Failures++
-	q.mu.Unlock()
-	return q.target.explain(err)
+	defer q.mu.Unlock()
+	if q.err = err; err != nil {
+		q.counts.Failures++
+	}
+	return err
 }
 
 // tell logs trouble, at most once in troubleEvery, and its end.

@@ -127,6 +127,7 @@ func OpenTracer(ctx context.Context, c TraceConfig, p Program, log zerolog.Logge
 	if err != nil || at == nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx) // who is asked to stop shows that, too
 	exporter, err := at.exporter(ctx)
 	if err != nil {
 		return nil, fault.As(fault.Invalid, err)

@@ -81,6 +81,7 @@ type doctorFlags struct {
 	data, spill, disk         string
 	redis, redisUser, redisPW string
 	clockMax                  time.Duration
+	traces                    doctorTraces
 }
 
 // doctorCommand looks at a host before it joins a rack.
@@ -106,6 +107,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	f.StringVar(&flags.redis, "redis", "", "Redis server of the ledger: host:port or the path of a Unix socket")
 	f.StringVar(&flags.redisUser, "redis-user", "", "its ACL user")
 	f.StringVar(&flags.redisPW, "redis-password-file", "", "file with the user's password")
+	flags.traces.register(f)
 	f.DurationVar(&flags.clockMax, "clock-max", time.Second, "how far this host's clock may be from the NATS server's")
 	return c
 }
@@ -127,6 +129,7 @@ func (a *app) doctor(ctx context.Context, flags *doctorFlags) error {
 	r.driver(host)
 	r.nats(ctx, a, flags)
 	r.ledgerStore(ctx, flags)
+	r.traces(ctx, &flags.traces)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
