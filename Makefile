@@ -73,7 +73,7 @@ JAEGER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/proofrack/jaeger-$(JAEGER_VERSI
 e2e-jaeger: servers ## check a job's trace in a real Jaeger (which is built once, in seven minutes)
 	test -x "$(JAEGER)" || (cd tools/jaeger && GOWORK=off go build -ldflags='-s -w' -o "$(JAEGER)" \
 		github.com/jaegertracing/jaeger/cmd/jaeger)
-	PROOFRACK_JAEGER="$(JAEGER)" go test -count 1 -timeout 20m -v -run '^TestTraceOf' github.com/proofrack/proofrack/e2e
+	E2E_JAEGER="$(JAEGER)" go test -count 1 -timeout 20m -v -run '^TestTraceOf' github.com/proofrack/proofrack/e2e
 
 .PHONY: test-huge
 test-huge: ## prove one full 32 GiB partition (build tag huge; half an hour, 60 GB of disk, 18 GiB of memory)

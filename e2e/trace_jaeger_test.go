@@ -16,7 +16,7 @@ import (
 )
 
 // jaegerVariable names the program of Jaeger; make e2e-jaeger builds it and sets this.
-const jaegerVariable = "PROOFRACK_JAEGER"
+const jaegerVariable = "E2E_JAEGER"
 
 func startCollector(t *testing.T) collector {
 	t.Helper()
