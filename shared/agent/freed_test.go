@@ -61,3 +61,36 @@ func TestAbandonedBookingOfAnEndedAttemptIsMarkedWhenItGoes(t *testing.T) {
 		t.Errorf("booked again: %v", err)
 	}
 }
+
+// Invariant 1: what an attempt gave back on its way was granted to others. When its worker dies it does not begin anew
+// with all that it had at first.
+func TestShrunkAttemptOfADeadWorkerIsBookedNoMore(t *testing.T) {
+	t.Parallel()
+	n, ctx := newNode(t), t.Context()
+	dead := n.open(t, "dead", "gpu")
+	for a, shrunk := range map[job.Attempt]bool{attempt(1, 0, 1): true, attempt(2, 0, 1): false} {
+		held, err := dead.Admit(ctx, agent.Request{Attempt: a, Amounts: gib(3)})
+		if err == nil && shrunk {
+			err = held.Shrink(ctx, gib(1))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := n.book.Mend(ctx, nil); err != nil || len(m.Removed) != 2 {
+		t.Fatalf("mended %+v, %v", m, err)
+	}
+	again := func(a job.Attempt) error {
+		_, err := n.book.Admit(ctx, agent.Request{Attempt: a, Amounts: gib(3)})
+		return err
+	}
+	if err := again(attempt(1, 0, 1)); !errors.Is(err, agent.ErrFreed) {
+		t.Errorf("begun anew with what it had given back: %v", err)
+	}
+	if err := again(attempt(2, 0, 1)); err != nil {
+		t.Errorf("one that had given nothing back: %v", err)
+	}
+}

@@ -245,6 +245,9 @@ func (b *Book) mendBooking(booking *Booking, alive func(Owner) bool, stale bool,
 		}
 	}
 	m.Removed = append(m.Removed, a)
+	if len(booking.Shrunk) > 0 && !stale { // what it gave back is somebody else's by now: it cannot begin anew
+		b.noteFreed(a)
+	}
 	return b.remove(a.String())
 }
 
