@@ -156,7 +156,7 @@ func (w *world) seeBook(node job.Node, declared bool) {
 	if pools := b.Mismatch(); len(pools) > 0 {
 		w.fail("invariant 1: book of %s: use of pools %v is not the sum of what is booked", node, pools)
 	}
-	w.seeOver(b, declared)
+	w.seeOver(b, w.books.last[node], declared)
 	if last := w.books.last[node]; last != nil {
 		for i := range last.Entries {
 			was := &last.Entries[i]
@@ -211,15 +211,18 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 		count(b.Entries[i].Attempt, b.Entries[i].Amounts)
 	}
 	h.mu.Lock()
+	settled := maps.Clone(h.freed)
 	for a, held := range h.book {
 		count(a, held.amounts)
+		settled[a] = true
 	}
 	h.mu.Unlock()
 	w.mu.Lock()
 	for _, r := range w.records {
 		for i := range r.Partitions {
-			if p := &r.Partitions[i]; r.State == job.Active && p.Stage == job.Reserved && p.Node == h.name {
-				count(r.Attempt(i), ledger.Amounts{
+			p, a := &r.Partitions[i], r.Attempt(i)
+			if r.State == job.Active && p.Stage.Running() && p.Node == h.name && !settled[a] {
+				count(a, ledger.Amounts{ // its task is out, or may come again
 					ledger.PoolRAM: segmentBytes + scratchBytes, ledger.PoolSHM: segmentBytes,
 				})
 			}
@@ -264,9 +267,16 @@ const overWithin = 3 * time.Minute
 // says that it holds, beside what was granted: a ledger that went back has what was released since, and a report that
 // was under way for long shows what is gone. By design section 4 nothing frees those bytes but the node's
 // evidence; until
-// that comes the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees.
-func (w *world) seeOver(b *ledger.NodeBook, declared bool) {
+// that comes the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees, and here that
+// nothing else adds to it.
+func (w *world) seeOver(b, last *ledger.NodeBook, declared bool) {
 	pools := b.Over()
+	for _, pool := range pools {
+		if !declared && last != nil && b.Used[pool] > last.Used[pool] {
+			w.fail("invariant 1: book of %s, over its capacity in %s, has grown by no declaration: %s", b.Node, pool,
+				inWords(b))
+		}
+	}
 	since, was := w.books.over[b.Node]
 	switch {
 	case len(pools) == 0:

@@ -60,6 +60,7 @@ type booking struct {
 	owner   *worker
 	sealed  bool   // its segment can be proved
 	handed  bool   // its owner passed it on: the segment holds it
+	shrunk  bool   // some of its bytes are granted to others by now
 	trace   string // of its task
 }
 
@@ -302,6 +303,9 @@ func (h *host) mend(over map[job.Attempt]bool) {
 			b.stage, b.handed = job.Sealed, true
 		default:
 			delete(h.book, a)
+			if b.shrunk && !over[a] {
+				h.freed[a] = true
+			}
 			h.w.log.Debug().Stringer("attempt", a).Str("host", string(h.name)).Msg("host sweeps what is dead")
 		}
 	}

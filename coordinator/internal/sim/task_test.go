@@ -288,7 +288,7 @@ func (t *provingTask) shrink(r *attempt.Run) {
 			t.p.h.w.fail("attempt %s holds %v: %v", r.Attempt(), b.amounts, err)
 			return
 		}
-		b.amounts, b.sealed, keeps = keep, false, keep.Clone()
+		b.amounts, b.sealed, b.shrunk, keeps = keep, false, true, keep.Clone()
 	})
 	if len(keeps) > 0 {
 		t.p.send(wire.ReportSubject(t.p.h.name), &wire.Report{Attempt: r.Attempt(), Node: t.p.h.name, Keeps: keeps})
