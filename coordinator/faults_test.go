@@ -349,9 +349,9 @@ func TestB105ADeadNodeAndItsJobsAreSeenAlike(t *testing.T) {
 	w.settles("n1", "n2")
 }
 
-// A device that makes bad proofs is taken out, kept out over a change of leader, and let back by an operator; no bad
+// B24: a device that makes bad proofs is taken out, kept out over a change of leader, and let back by an operator; no bad
 // proof counts (invariant 4).
-func TestADeviceWithBadProofsIsTakenOut(t *testing.T) {
+func TestB24ADeviceWithBadProofsIsTakenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *coordinator.Config) {
 		c.Attempts.FailedMax, c.Schedule.QuarantineAfter = 20, 2
