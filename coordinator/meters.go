@@ -27,6 +27,7 @@ func (c *coordinator) meters(reports func() []flight.Report) *metrics.Registry {
 	}
 	c.meter = dispatch.NewMeter(r)
 	r.Add("flight", metrics.OfFlight(reports))
+	r.Add("traces", metrics.OfTraces(c.config.Tracer))
 	r.Add("health", metrics.OfHealth(c.health))
 	r.Add("nats", metrics.OfBus(func() bus.Bus {
 		if b := c.shown.bus.Load(); b != nil {

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Sees to it that the real servers which the tests start themselves are installed: Redis 7 (NATS comes as a Go module).
+# Sees to it that the real servers which the tests start themselves are installed: Redis 7 and Prometheus (NATS comes as
+# a Go module).
 # As root on Debian it installs what is missing; otherwise it ends with the list.
 set -euo pipefail
 
 missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
+{ command -v prometheus && command -v promtool; } >/dev/null || missing+=(prometheus)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then

@@ -64,6 +64,8 @@ const (
 	FlightBeyond  Name = "c2_flight_beyond_bytes"
 	FlightDefects Name = "c2_flight_defects_total"
 	CPUSeconds    Name = "c2_cpu_seconds_total"
+	TraceSpans    Name = "c2_trace_spans_total"
+	TraceFailures Name = "c2_trace_export_failures_total"
 	FencesRefused Name = "c2_fences_refused_total"
 )
 
@@ -113,7 +115,8 @@ const (
 	Booked         Name = "c2_pool_booked_bytes"
 	Declared       Name = "c2_pool_declared_bytes"
 	Measured       Name = "c2_class_measured_bytes"
-	SizePeak       Name = "c2_size_peak_ratio"
+	SizeBytes      Name = "c2_size_bytes"
+	DriftEvents    Name = "c2_size_drift_events_total"
 	SizeDrift      Name = "c2_size_drift"
 	NodePresent    Name = "c2_node_present"
 	NodeReady      Name = "c2_node_ready"
@@ -161,6 +164,8 @@ func processFamilies() []Family {
 			"Changes of buffers that cannot be; 0 in a sound build.", ""},
 		{CPUSeconds, Counter, OfProcess, []string{"of"},
 			"Processor time, of the process itself and of the engines below it, s.", "with up: of one role only"},
+		{TraceSpans, Counter, OfProcess, []string{"outcome"}, "Spans that were sent to the collector, or dropped.", ""},
+		{TraceFailures, Counter, OfProcess, nil, "Exports of spans that the collector did not take.", ""},
 		{FencesRefused, Counter, OfProcess, nil, "Work of stale attempts that the process refused or dropped.", ""},
 	}
 }
@@ -234,10 +239,12 @@ func nodeFamilies() []Family {
 		{Measured, Gauge, OfNodes, []string{"node", "process", "class"},
 			"Large buffers that the node's processes count; one that two of them have is counted by both.",
 			"once the class was used"},
-		{SizePeak, Gauge, OfNodes, []string{"circuit", "kind", "pool"},
-			"Measured peak (99th percentile) by what workers say that attempts take.", "with five samples"},
-		{SizeDrift, Gauge, OfNodes, []string{"circuit", "kind", "pool", "direction"},
-			"1 while measured peaks are off by more than the threshold.", "with a sample"},
+		{SizeBytes, Gauge, OfNodes, []string{"circuit", "stage", "kind", "pool", "what"},
+			"What an attempt takes: computed, p50 and p99 (measured peaks), booked.", "once one was measured"},
+		{SizeDrift, Gauge, OfNodes, []string{"circuit", "stage", "kind", "pool"},
+			"1 while measured peaks are over what is computed by more than the threshold, -1 under, 0 neither.",
+			"once one was measured"},
+		{DriftEvents, Counter, OfNodes, nil, "How often drift of a size began or ended in this reign.", ""},
 		{NodePresent, Gauge, OfNodes, []string{"node"},
 			"1 while a node beats, 0 for one that is gone and not forgotten.", ""},
 		{NodeReady, Gauge, OfNodes, []string{"node"}, "1 while a node can take work.", ""},

@@ -11,6 +11,7 @@ import (
 	"github.com/proofrack/proofrack/shared/flight"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // OfFlight shows the buffers of the process and those below it.
@@ -86,6 +87,17 @@ func OfBus(get func() bus.Bus) Source {
 			dropped = float64(b.Dropped())
 		}
 		e.Put(BusDropped, dropped)
+		return nil
+	}
+}
+
+// OfTraces shows what became of spans.
+func OfTraces(tracer *telemetry.Tracer) Source {
+	return func(_ context.Context, e *Emitter) error {
+		s := tracer.Stats()
+		e.Put(TraceSpans, float64(s.Sent), "sent")
+		e.Put(TraceSpans, float64(s.Dropped), "dropped")
+		e.Put(TraceFailures, float64(s.Failures))
 		return nil
 	}
 }

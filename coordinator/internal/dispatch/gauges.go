@@ -2,10 +2,12 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/job"
@@ -21,6 +23,12 @@ func (l *Leader) Show(ctx context.Context, e *metrics.Emitter) error {
 	if _, err := l.parts.Ledger.Nodes(ctx); err == nil {
 		e.Put(metrics.LedgerAnswer, time.Since(asked).Seconds())
 	}
+	var table *sizes.Table
+	var drifts uint64
+	if err := l.Ask(ctx, func() { table = l.core.Sizes(); drifts, _ = l.core.Drifts() }); err != nil {
+		return err
+	}
+	showSizes(e, table, drifts)
 	return l.Ask(ctx, func() {
 		e.Put(metrics.Term, float64(l.reign.Term))
 		e.Flag(metrics.LedgerUp, l.books.up)
@@ -42,6 +50,26 @@ func (l *Leader) Show(ctx context.Context, e *metrics.Emitter) error {
 			showBook(e, string(name), b)
 		}
 	})
+}
+
+func showSizes(e *metrics.Emitter, table *sizes.Table, drifts uint64) {
+	e.Put(metrics.DriftEvents, float64(drifts))
+	for _, s := range table.Sizes() {
+		key := []string{s.Circuit, string(s.Stage), s.Kind, string(s.Pool)}
+		for what, bytes := range map[string]bytesize.Bytes{
+			"computed": s.Computed, "p50": s.P50, "p99": s.P99, "booked": s.Booked,
+		} {
+			e.Put(metrics.SizeBytes, float64(bytes), append(slices.Clone(key), what)...)
+		}
+		drift := 0.0
+		switch {
+		case s.Over:
+			drift = 1
+		case s.Under:
+			drift = -1
+		}
+		e.Put(metrics.SizeDrift, drift, key...)
+	}
 }
 
 func showJobs(e *metrics.Emitter, counts map[job.State]int, live []store.Job) {

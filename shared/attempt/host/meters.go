@@ -44,6 +44,7 @@ func NewMeters(
 		Registry: r, outcomes: r.Tally(metrics.WorkerOutcomes, outcomes...), fences: r.Tally(metrics.FencesRefused),
 	}
 	r.Add("flight", metrics.OfFlight(reports))
+	r.Add("traces", metrics.OfTraces(c.Tracer))
 	r.Add("health", metrics.OfHealth(health))
 	r.Add("nats", metrics.OfBus(func() bus.Bus {
 		if h := m.host.Load(); h != nil {
