@@ -105,6 +105,27 @@ func TestB97JaegerIsBounded(t *testing.T) {
 	}
 }
 
+// TestB95JaegerListensWhereSpansAreSent: on all addresses of its container, and every program of ours sends there.
+func TestB95JaegerListensWhereSpansAreSent(t *testing.T) {
+	t.Parallel()
+	p := composed(t)
+	jaeger := p.Services["jaeger"]
+	if !slices.Contains(jaeger.Command, "--collector.otlp.grpc.host-port=0.0.0.0:4317") ||
+		!slices.Contains(jaeger.Expose, "4317") {
+		t.Errorf("jaeger listens where its image says: %v, shows %v", jaeger.Command, jaeger.Expose)
+	}
+	for _, name := range ours() {
+		all := environ(p.Services[name])
+		for _, want := range []string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+		} {
+			if !slices.Contains(all, want) {
+				t.Errorf("%s is not told %s", name, want)
+			}
+		}
+	}
+}
+
 // TestB106EverythingWaitsForHealth: never for a mere start.
 func TestB106EverythingWaitsForHealth(t *testing.T) {
 	t.Parallel()
