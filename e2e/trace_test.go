@@ -129,7 +129,9 @@ type trail struct {
 }
 
 func (g *trail) index() {
-	slices.SortFunc(g.spans, func(a, b otlptest.Span) int { return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End)) })
+	slices.SortFunc(g.spans, func(a, b otlptest.Span) int {
+		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End))
+	})
 	g.byID, g.above = map[string]otlptest.Span{}, map[string]bool{}
 	for _, s := range g.spans {
 		g.byID[s.ID], g.above[s.Parent] = s, true
@@ -310,7 +312,8 @@ func (g *trail) checkCoverage() {
 		at = end
 	}
 	share := covered.Seconds() / ended.Sub(accepted).Seconds()
-	g.t.Logf("%d spans; leaves tell of %.2f %% of %s", len(g.spans), 100*share, ended.Sub(accepted).Round(time.Millisecond))
+	took := ended.Sub(accepted).Round(time.Millisecond)
+	g.t.Logf("%d spans; leaves tell of %.2f %% of %s", len(g.spans), 100*share, took)
 	if share < coverageMin {
 		g.t.Errorf("leaves tell of %.2f %%, gaps: %v", 100*share, gaps)
 	}

@@ -163,7 +163,8 @@ func TestLogsCarryTraceAndSpan(t *testing.T) {
 	log := zerolog.New(&out)
 	log.Info().EmbedObject(telemetry.InTrace(known)).Msg("x")
 	log.Info().EmbedObject(telemetry.InTrace("garbage")).Msg("y")
-	want := `{"level":"info","trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","message":"x"}` + "\n" +
+	want := `{"level":"info","trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331",` +
+		`"message":"x"}` + "\n" +
 		`{"level":"info","message":"y"}` + "\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

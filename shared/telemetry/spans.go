@@ -70,7 +70,6 @@ const (
 
 // Templates of subjects.
 const (
-	TemplateSubmit = "c2.submit.{tenant}"
 	TemplateSynth  = "c2.synth.{node}"
 	TemplateProve  = "c2.prove.{node}.{device}"
 	TemplateResult = "c2.result.{node}"

@@ -176,7 +176,8 @@ func newTracer(
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(queue), sdktrace.WithResource(about),
 		sdktrace.WithIDGenerator(chosenIDs{}), sdktrace.WithRawSpanLimits(limits))
 	return &Tracer{
-		tracer: provider.Tracer("github.com/proofrack/proofrack"), queue: queue, flush: c.FlushWithin, target: at.url.String(),
+		tracer: provider.Tracer("github.com/proofrack/proofrack"), queue: queue, flush: c.FlushWithin,
+		target: at.url.String(),
 	}
 }
 

@@ -120,7 +120,9 @@ func TestSpansArriveByBothProtocols(t *testing.T) {
 func TestNothingOfABurstIsDroppedSilently(t *testing.T) {
 	t.Parallel()
 	r := otlptest.Start(t)
-	tracer, log := open(t, func(c *telemetry.TraceConfig) { c.Endpoint, c.QueueMax, c.FlushWithin = r.URL, 1000, time.Minute })
+	tracer, log := open(t, func(c *telemetry.TraceConfig) {
+		c.Endpoint, c.QueueMax, c.FlushWithin = r.URL, 1000, time.Minute
+	})
 	r.Silence()
 	const made = 5000
 	for range made {
@@ -187,20 +189,22 @@ func TestB94CollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
 
 func TestB96MixedUpProtocolIsNamed(t *testing.T) {
 	t.Parallel()
+	type receiver = *otlptest.Receiver
+	const byHTTP, byGRPC = telemetry.ProtocolHTTP, telemetry.ProtocolGRPC
 	for name, c := range map[string]struct {
 		protocol string
-		endpoint func(*otlptest.Receiver) string
+		endpoint func(receiver) string
 		want     string // part of the message, "" when spans arrive
 	}{
-		"HTTP to HTTP":           {telemetry.ProtocolHTTP, func(r *otlptest.Receiver) string { return r.URL }, ""},
-		"HTTP without scheme":    {telemetry.ProtocolHTTP, func(r *otlptest.Receiver) string { return r.URL[7:] }, ""},
-		"HTTP with a slash":      {telemetry.ProtocolHTTP, func(r *otlptest.Receiver) string { return r.URL + "/" }, ""},
-		"HTTP with the path":     {telemetry.ProtocolHTTP, func(r *otlptest.Receiver) string { return r.URL + "/v1/traces" }, ""},
-		"HTTP with another path": {telemetry.ProtocolHTTP, func(r *otlptest.Receiver) string { return r.URL + "/otlp" }, "/otlp/v1/traces"},
-		"gRPC to gRPC":           {telemetry.ProtocolGRPC, func(r *otlptest.Receiver) string { return r.GRPC }, ""},
-		"gRPC with a scheme":     {telemetry.ProtocolGRPC, func(r *otlptest.Receiver) string { return "http://" + r.GRPC + "/" }, ""},
-		"HTTP to gRPC":           {telemetry.ProtocolHTTP, func(r *otlptest.Receiver) string { return r.GRPC }, "speaks gRPC"},
-		"gRPC to HTTP":           {telemetry.ProtocolGRPC, func(r *otlptest.Receiver) string { return r.URL }, "speaks HTTP"},
+		"HTTP to HTTP":           {byHTTP, func(r receiver) string { return r.URL }, ""},
+		"HTTP without scheme":    {byHTTP, func(r receiver) string { return r.URL[7:] }, ""},
+		"HTTP with a slash":      {byHTTP, func(r receiver) string { return r.URL + "/" }, ""},
+		"HTTP with the path":     {byHTTP, func(r receiver) string { return r.URL + "/v1/traces" }, ""},
+		"HTTP with another path": {byHTTP, func(r receiver) string { return r.URL + "/otlp" }, "/otlp/v1/traces"},
+		"gRPC to gRPC":           {byGRPC, func(r receiver) string { return r.GRPC }, ""},
+		"gRPC with a scheme":     {byGRPC, func(r receiver) string { return "http://" + r.GRPC + "/" }, ""},
+		"HTTP to gRPC":           {byHTTP, func(r receiver) string { return r.GRPC }, "speaks gRPC"},
+		"gRPC to HTTP":           {byGRPC, func(r receiver) string { return r.URL }, "speaks HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ func calledByName() map[string]bool {
 	names := map[string]bool{"main": true, "_": true}
 	for _, n := range strings.Fields(`String Error Is As Unwrap Len Less Swap Push Pop Read Write Close Seek ReadAt WriteTo
 		ReadFrom ReadByte MarshalJSON UnmarshalJSON MarshalText UnmarshalText MarshalBinary UnmarshalBinary Format GoString
-		Set Type`) {
+		Set Type OnStart OnEnd ForceFlush NewIDs`) {
 		names[n] = true
 	}
 	return names

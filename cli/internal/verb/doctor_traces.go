@@ -17,7 +17,7 @@ type doctorTraces struct{ endpoint, protocol, query string }
 func (d *doctorTraces) register(f *pflag.FlagSet) {
 	f.StringVar(&d.endpoint, "traces", "", "collector of traces, http://host:port (OTEL_EXPORTER_OTLP_ENDPOINT)")
 	f.StringVar(&d.protocol, "traces-protocol", "", "its protocol: http/protobuf or grpc (OTEL_EXPORTER_OTLP_PROTOCOL)")
-	f.StringVar(&d.query, "traces-query", "", "where Jaeger is asked for traces, http://host:16686, to look for the test span")
+	f.StringVar(&d.query, "traces-query", "", "where Jaeger is asked for the test span, http://host:16686")
 }
 
 // tracesWithin is how long the collector may take, and how long its store may.

@@ -171,6 +171,7 @@ func (t *task) prove(
 	ctx context.Context, r *attempt.Run, held *agent.Held, segment *handoff.Segment,
 ) (*wire.Result, error) {
 	for try := 1; ; try++ {
+		r.Trace().Enter(telemetry.SpanPrepare)
 		result, company, err := t.try(ctx, r, held, segment, try > 1)
 		var crash *engine.Crash
 		if err == nil || try == triesMax || !company || !errors.As(err, &crash) || ctx.Err() != nil {
@@ -224,7 +225,6 @@ func (t *task) try(
 	d := t.device
 	defer d.use(t.Circuit)()
 	var s *seat
-	r.Trace().Enter(telemetry.SpanPrepare)
 	err = r.Idle(func() (err error) {
 		if s, err = t.sit(ctx, segment); err != nil {
 			return err

@@ -5,8 +5,8 @@ import (
 	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
-// shares are which part of a circuit's rows carry field elements, as those of Poseidon hashes do (with what packs bits),
-// and which bits and small numbers, as those of SHA-256 do.
+// shares are which part of a circuit's rows carry field elements, as those of Poseidon hashes do (with what packs
+// bits), and which bits and small numbers, as those of SHA-256 do.
 func (m *making) shares() []telemetry.Fact {
 	totals := circuit.Totals(m.circuit)
 	if totals.Rows == 0 {
