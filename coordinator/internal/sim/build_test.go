@@ -93,14 +93,23 @@ func useClock(clock *int64) (before *int64)
 	useClock(clock)
 	return newTimer(when(d), 0, goFunc, func() { useClock(clock); f() }, nil)
 `},
-	{"coordinator/internal/sim/clock_test.go", "func useClock(*int64) bool { return false }\n", `func useClock(c *int64) bool { setClock(c); return true }
+	{
+		"coordinator/internal/sim/clock_test.go", "func useClock(*int64) bool { return false }\n",
+		`func useClock(c *int64) bool {
+	setClock(c)
+	return true
+}
 
 //go:linkname setClock time.useClock
 func setClock(c *int64) *int64
-`},
+`,
+	},
 	{"coordinator/internal/sim/clock_test.go", "import (\n", "import (\n	_ \"unsafe\"\n"},
 	// Most goroutines of a run live briefly, and would spend as long on growing their stacks.
-	{"go:runtime/stack.go", "var startingStackSize uint32 = fixedStack\n", "var startingStackSize uint32 = 4 * fixedStack\n"},
+	{
+		"go:runtime/stack.go", "var startingStackSize uint32 = fixedStack\n",
+		"var startingStackSize uint32 = 4 * fixedStack\n",
+	},
 	// How long a mutex was waited for is real time.
 	{"go:internal/sync/mutex.go", "starvationThresholdNs = 1e6", "starvationThresholdNs = 1 << 62"},
 	{"go:context/context.go", "	children map[canceler]struct{} //", "	children map[canceler]uint64 //"},

@@ -259,16 +259,14 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 }
 
 // overWithin is how long a book may be over its capacity once all was healed: until the node has declared what
-// it holds by now, and the
-// leases of what it does not hold have ended.
+// it holds by now, and the leases of what it does not hold have ended.
 const overWithin = 3 * time.Minute
 
 // seeOver looks at a book that is over its capacity. Only a declaration may make it so, since it books what the node
 // says that it holds, beside what was granted: a ledger that went back has what was released since, and a report that
 // was under way for long shows what is gone. By design section 4 nothing frees those bytes but the node's
-// evidence; until
-// that comes the book counts too much, never too little. That nothing is granted meanwhile, seeGrant sees, and here that
-// nothing else adds to it.
+// evidence; until that comes the book counts too much, never too little. That nothing is granted meanwhile, seeGrant
+// sees, and here that nothing else adds to it.
 func (w *world) seeOver(b, last *ledger.NodeBook, declared bool) {
 	pools := b.Over()
 	for _, pool := range pools {

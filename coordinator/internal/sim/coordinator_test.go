@@ -95,15 +95,11 @@ func (c *instance) run(ctx context.Context) error {
 		return err
 	}
 	stop, err := c.link.hear(wire.AllBeats, func(m bus.Message) {
-		var b wire.Beat
-		if err := wire.Decode(m.Data, &b); err != nil {
-			c.w.fail("beat: %v", err)
-			return
-		}
+		b := c.w.readBeat(m.Data)
 		if len(b.Running) > 0 || b.Host != nil && len(b.Host.Book) > 0 {
 			c.w.counts.step(stepMessage)
 		}
-		nodes.Beat(&b, time.Now())
+		nodes.Beat(b, time.Now())
 	})
 	if err != nil {
 		return err
@@ -130,6 +126,30 @@ func (c *instance) run(ctx context.Context) error {
 		return leader.Run(ctx)
 	})
 }
+
+// readBeat decodes a beat, once for all coordinators.
+func (w *world) readBeat(data []byte) *wire.Beat {
+	w.mu.Lock()
+	b := w.beats[string(data)]
+	w.mu.Unlock()
+	if b != nil {
+		return b
+	}
+	b = &wire.Beat{}
+	if err := wire.Decode(data, b); err != nil {
+		w.fail("beat: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.beats) >= beatsKept {
+		clear(w.beats)
+	}
+	w.beats[string(data)] = b
+	return b
+}
+
+// beatsKept bounds the beats that are kept decoded.
+const beatsKept = 64
 
 func (c *instance) set(s *jobs.Store, n *rack.Registry, l *dispatch.Leader) {
 	c.mu.Lock()

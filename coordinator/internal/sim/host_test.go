@@ -67,7 +67,8 @@ type booking struct {
 func (w *world) newHost(name job.Node, room int) *host {
 	return &host{
 		w: w, name: name, room: room, dice: newDice(w.seed, "host "+string(name)), boot: string(name) + "-boot-0",
-		clock: w.newClock("host " + string(name)), book: map[job.Attempt]*booking{}, freed: map[job.Attempt]bool{}, workers: map[string]*worker{}, made: map[report]time.Time{},
+		clock: w.newClock("host " + string(name)), book: map[job.Attempt]*booking{}, freed: map[job.Attempt]bool{},
+		workers: map[string]*worker{}, made: map[report]time.Time{},
 	}
 }
 

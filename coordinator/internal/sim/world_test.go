@@ -75,6 +75,7 @@ type world struct {
 	leader      string
 	leaderUntil context.Context      //nolint:containedctx // its end is what is watched
 	results     map[job.Attempt]bool // proofs published
+	beats       map[string]*wire.Beat
 	failures    []string
 	clients     sync.WaitGroup
 }
@@ -132,6 +133,7 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 		counts: newCounts(), stepsMin: steps, server: membus.New(membus.Config{}), seats: make([]*instance, 2),
 		lostAt: map[job.Node]time.Time{}, declaredOf: map[job.Node]time.Time{}, records: map[job.ID]*job.Record{},
 		accepted: map[job.ID]bool{}, cancelled: map[job.ID]bool{}, results: map[job.Attempt]bool{},
+		beats: map[string]*wire.Beat{},
 	}
 	w.peace = os.Getenv("SIM_CALM") != ""
 	w.calm = w.peace
