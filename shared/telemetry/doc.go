@@ -10,8 +10,8 @@
 // body, and a Carrier takes what is left. Trouble with it never fails a message: a fresh trace begins instead.
 //
 // A [Tracer] makes spans and has them sent to a collector by OTLP, where configuration or the OTEL_* variables name
-// one; without, it is nil and all of its methods do nothing. All spans of a job are one trace. A span is made when it is
-// over, with its own times, so that one which began in another process, or under another leader, is made like any
+// one; without, it is nil and all of its methods do nothing. All spans of a job are one trace. A span is made when it
+// is over, with its own times, so that one which began in another process, or under another leader, is made like any
 // other. A [Path] makes those of one attempt follow each other without gaps. What has to be named before it exists, or
 // by somebody else, has an id that follows from the attempt ([AttemptSpan], [WorkSpan]).
 //
