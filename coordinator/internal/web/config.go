@@ -47,7 +47,8 @@ func (c *Config) Validate() error {
 		return nil
 	}
 	u, err := url.Parse(strings.ReplaceAll(c.TraceURL, "{trace}", "0"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || !strings.Contains(c.TraceURL, "{trace}") {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		!strings.Contains(c.TraceURL, "{trace}") {
 		return fault.New(fault.Invalid, "trace_url %.200q is no http address with {trace} in it", c.TraceURL)
 	}
 	return nil

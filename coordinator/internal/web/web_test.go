@@ -252,7 +252,9 @@ func TestPageHasNoMarkupFromDataAndNoForeignParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "//cdn", "@import"} {
+		for _, bad := range []string{
+			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "//cdn", "@import",
+		} {
 			if strings.Contains(string(data), bad) {
 				t.Errorf("%s has %s", name, bad)
 			}
