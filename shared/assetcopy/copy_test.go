@@ -223,6 +223,55 @@ func TestACopyThatWasGivenUpGoesOn(t *testing.T) {
 	}
 }
 
+// Two that fetch one file into one folder at the same moment, one of which may be given up at any time, leave the whole
+// file and nothing else: one fetches, the other is refused and may come again, and no lock outlives who had it. Nothing
+// ever has the file's name that is not the file.
+func TestB08TwoThatFetchAtOnceLeaveOneWholeFile(t *testing.T) {
+	t.Parallel()
+	for round := range 20 {
+		p := newPair(t, 200_000, 0)
+		p.Grant(circuit, token, time.Now().Add(time.Minute))
+		w := p.want()
+		whole := func() {
+			if got, err := os.ReadFile(filepath.Join(p.folder, name)); err == nil && !bytes.Equal(got, p.content) {
+				t.Errorf("round %d: %d bytes have the file's name", round, len(got))
+			}
+		}
+		fetch := func(give func(done bytesize.Bytes, stop func())) error {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			f, err := assetcopy.NewFetcher(p.config)
+			if err != nil {
+				t.Error(err)
+				return err
+			}
+			defer f.Close()
+			return f.Fetch(ctx, w, func(done bytesize.Bytes) { whole(); give(done, stop) })
+		}
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				for {
+					err := fetch(func(done bytesize.Bytes, stop func()) {
+						if i == 0 && int(done) > round*10_000 { // it is given up, and does not come again
+							stop()
+						}
+					})
+					if i == 0 || err == nil {
+						return
+					}
+					if fault.KindOf(err) != fault.Conflict {
+						t.Errorf("round %d: %v", round, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		p.wantFile(t)
+	}
+}
+
 // A part that was damaged on the disk is found by its digest and fetched again, from its start.
 func TestADamagedPartIsFetchedAgain(t *testing.T) {
 	t.Parallel()
