@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/handoff"
 	"github.com/proofrack/proofrack/shared/job"
@@ -68,12 +69,22 @@ func spawn(t *testing.T, c engine.Config) *engine.Engine {
 // sealed is a toy segment of a new attempt.
 func sealed(t *testing.T, seed uint64) (*os.File, engine.Work) {
 	t.Helper()
+	w, err := toy.Circuit().Decode(toy.Slice(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealedOf(t, toy.Circuit(), w)
+}
+
+// sealedOf is a segment of a new attempt at a circuit.
+func sealedOf(t *testing.T, c circuit.Circuit, w circuit.Witness) (*os.File, engine.Work) {
+	t.Helper()
 	spill, err := handoff.New(handoff.NewConfig(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { spill.Close() })
-	layout, err := compact.LayoutOf(toy.Circuit())
+	layout, err := compact.LayoutOf(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,29 +93,25 @@ func sealed(t *testing.T, seed uint64) (*os.File, engine.Work) {
 		t.Fatal(err)
 	}
 	a := job.Attempt{Job: id, Partition: 3, Fence: 1}
-	spec := handoff.Spec{Attempt: a, Circuit: "toy", Bytes: bytesize.Bytes(layout.Bytes())}
+	spec := handoff.Spec{Attempt: a, Circuit: c.ID(), Bytes: bytesize.Bytes(layout.Bytes())}
 	draft, err := spill.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer draft.Close()
-	w, err := toy.Circuit().Decode(toy.Slice(seed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	work := compact.Job{Circuit: toy.Circuit(), Witness: w, Partition: a.Partition}
+	work := compact.Job{Circuit: c, Witness: w, Partition: a.Partition}
 	if _, err := work.Synthesize(t.Context(), draft.Memory()); err != nil {
 		t.Fatal(err)
 	}
 	if err := draft.Seal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	segment, err := spill.Open(t.Context(), handoff.Want{Attempt: a, Circuit: "toy"})
+	segment, err := spill.Open(t.Context(), handoff.Want{Attempt: a, Circuit: c.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { segment.Close() })
-	return segment.File(), engine.Work{Circuit: "toy", Attempt: a}
+	return segment.File(), engine.Work{Circuit: c.ID(), Attempt: a}
 }
 
 func verify(t *testing.T, key []byte, seed uint64, proof []byte) {

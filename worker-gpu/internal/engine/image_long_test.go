@@ -3,13 +3,19 @@
 package engine_test
 
 import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/proofrack/proofrack/shared/circuit"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/proof/catalog"
+	"github.com/proofrack/proofrack/shared/proof/porep"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
@@ -78,6 +84,127 @@ func TestLongANewEngineIsReadyInATwentiethOfTheTime(t *testing.T) {
 	}
 	if read := bytesRead(t, again); read > int64(loaded.Image)/20 {
 		t.Errorf("the next engine read %d bytes", read)
+	}
+}
+
+// realSector is a real sector of 2 KiB.
+func realSector(t *testing.T) circuit.Input {
+	t.Helper()
+	const base = "../../../shared/proof/c1/testdata/2KiB-v1_1"
+	var meta struct {
+		ProverID string `json:"prover_id"`
+		Sector   uint64 `json:"sector"`
+	}
+	text, err := os.ReadFile(base + ".meta.json")
+	if err == nil {
+		err = json.Unmarshal(text, &meta)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := hex.DecodeString(meta.ProverID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c1, err := os.ReadFile(base + ".c1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := circuit.Claim{ProverID: [32]byte(id), SectorNumber: &meta.Sector}
+	input, err := porep.Kind{}.Open(t.Context(), bytes.NewReader(c1), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return input
+}
+
+// untilFirstSum has an engine, which pauses there, prove its first segment, and gives the processor time that it took
+// up to its first sum.
+func untilFirstSum(t *testing.T, e *engine.Engine, hooks string, f *os.File, w engine.Work) time.Duration {
+	t.Helper()
+	before := processorTime(t, e.PID())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := prove(t.Context(), e, f, w)
+		ended <- err
+	}()
+	const point = "gpu.mid-proof#1"
+	for {
+		if _, ok := hook.ReachedBy(hooks, point); ok {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the proof came by no sum: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	took := processorTime(t, e.PID()) - before
+	if err := hook.LetGo(hooks, point); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return took
+}
+
+// A new engine that gets an image is at its first sum with at most a twentieth of the processor time, beyond a proof's
+// own, that the first engine took to load. A proof's own is what the first engine took for its first one when all was
+// loaded; the two differ by some noise, and by several times the bound if anything were decoded. The parameter file is
+// gone by then.
+func TestLongTheFirstProofOfANewEngineLoadsNothing(t *testing.T) {
+	input := realSector(t)
+	c, folder, hooks := input.Circuit(), t.TempDir(), [2]string{t.TempDir(), t.TempDir()}
+	_, err := generate.ToFolder(t.Context(), folder, c, generate.FromSeed("t", c.ID()), generate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slice, err := input.Slice(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	witness, err := c.Decode(slice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := config(folder, nil)
+	setup.StallMax, setup.StageMax = 2*time.Minute, 10*time.Minute
+	setup.Setup.HookFolder, setup.Setup.Hooks = hooks[0], []string{"pause@gpu.mid-proof#1"}
+	first := spawn(t, setup)
+	loaded, err := first.Load(t.Context(), c.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(f *os.File) error { return first.WriteImage(t.Context(), c.ID(), f) }
+	image, release, err := residency.NewImages(nil).Hold(t.Context(), c.ID(), loaded.Digest, int64(loaded.Image), fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = release() }()
+	whole := processorTime(t, first.PID())
+	f, w := sealedOf(t, c, witness)
+	own := untilFirstSum(t, first, hooks[0], f, w)
+	first.Kill("for the test")
+	<-first.Gone()
+	if err := os.Remove(residency.ParamsPath(folder, c)); err != nil {
+		t.Fatal(err)
+	}
+	setup.Setup.HookFolder = hooks[1]
+	again := spawn(t, setup)
+	if _, err := again.Load(t.Context(), c.ID(), image); err != nil {
+		t.Fatal(err)
+	}
+	load := processorTime(t, again.PID())
+	f, w = sealedOf(t, c, witness)
+	took := untilFirstSum(t, again, hooks[1], f, w)
+	t.Logf("first engine: %s to load, %s from there to its first sum; next engine: %s to load, %s to its first sum",
+		whole, own, load, took)
+	if load > whole/20 {
+		t.Errorf("the next engine took %s to load, the first %s", load, whole)
+	}
+	if took > own+whole/4 {
+		t.Errorf("the next engine took %s to its first sum when all was loaded, the first one %s", took, own)
 	}
 }
 
