@@ -100,6 +100,48 @@ func TestB91B92TraceGoesOnWhateverItsHeader(t *testing.T) {
 	}
 }
 
+// A job goes on under another leader in the same trace: nothing of it is below a span that is not there, and what the
+// attempt waited for under the first leader is told as well as how it ended under the second.
+func TestTraceOfAJobGoesOnUnderAnotherLeader(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t)
+	r := newRack(t)
+	first := r.startCoordinator(c.settings()...)
+	n := r.addNode("n1")
+	synth := n.startSynth(c.settings()...)
+	gpu := n.startGPU(append(r.hooked("pause@gpu.mid-proof"), c.settings()...)...)
+	r.ready()
+	j := r.submit(1)
+	r.reached("gpu.mid-proof#1")
+	trace := traceID(t, r.record(j).TraceParent)
+	until(t, "the first leader has told of the attempt", func() bool {
+		return slices.ContainsFunc(c.spans(t, trace), func(s otlptest.Span) bool { return s.Name == telemetry.SpanAttempt })
+	})
+	until(t, "it has told of the acceptance", func() bool {
+		return slices.ContainsFunc(c.spans(t, trace), func(s otlptest.Span) bool { return s.Name == telemetry.SpanAccept })
+	})
+	first.kill()
+	second := r.startCoordinator(c.settings()...)
+	r.letGo("gpu.mid-proof#1")
+	r.waitDone()
+	record := r.record(j)
+	r.checkQuiet()
+	for _, p := range []*process{synth, gpu, second} {
+		p.stops()
+	}
+	got := &trail{t: t, record: record, spans: c.spans(t, trace)}
+	got.index()
+	got.checkTree()
+	for _, name := range []string{
+		telemetry.SpanReserve, telemetry.SpanProve, telemetry.SpanWaitLeader, telemetry.SpanRecord, telemetry.SpanWaitOthers,
+		telemetry.SpanAssemble, telemetry.SpanStore, telemetry.SpanEnded,
+	} {
+		if !slices.ContainsFunc(got.spans, func(s otlptest.Span) bool { return s.Name == name }) {
+			t.Errorf("no span %q", name)
+		}
+	}
+}
+
 // B94: a collector that takes connections and never answers, and one that is not there, cost jobs nothing, and
 // programs end.
 func TestB94JobsAreDoneWithoutTheirCollector(t *testing.T) {

@@ -15,7 +15,6 @@ type Path struct {
 
 	mu    sync.Mutex
 	facts []Fact // of all of its spans
-	name  string
 	since time.Time
 	now   Span // the one that goes on; none without a name
 }

@@ -209,7 +209,6 @@ func (t *Tracer) Stats() TraceStats {
 type OpenSpan struct {
 	context TraceContext
 	span    trace.Span // nil for none
-	facts   []Fact
 }
 
 // Open begins a span; its End and Err are not looked at. Without a Tracer, and for spans that are not sampled, only its
