@@ -110,9 +110,14 @@ func TestTheRackIsShownInMetrics(t *testing.T) {
 	id := w.submit(2)
 	const mib = float64(bytesize.MiB)
 	w.shows(r, map[string]float64{
-		`c2_rack_ready`: 1, `c2_rack_halted`: 0, `c2_intake_paused`: 0,
-		`c2_jobs{state="active"}`: 1, `c2_jobs{state="failed"}`: 0,
-		`c2_partitions{stage="proving"}`: 1, `c2_partitions{stage="waiting"}`: 1, `c2_partitions{stage="verified"}`: 0,
+		`c2_rack_ready`:                                                                1,
+		`c2_rack_halted`:                                                               0,
+		`c2_intake_paused`:                                                             0,
+		`c2_jobs{state="active"}`:                                                      1,
+		`c2_jobs{state="failed"}`:                                                      0,
+		`c2_partitions{stage="proving"}`:                                               1,
+		`c2_partitions{stage="waiting"}`:                                               1,
+		`c2_partitions{stage="verified"}`:                                              0,
 		`c2_partitions_waiting{pool="ram",reason="memory"}`:                            1,
 		`c2_partitions_waiting{pool="",reason="quota"}`:                                0,
 		`c2_waiting_bytes{pool="ram",reason="memory"}`:                                 80 * mib,
@@ -125,16 +130,26 @@ func TestTheRackIsShownInMetrics(t *testing.T) {
 		`c2_pool_booked_bytes{class="srs",node="n1",pool="ram",state="asset"}`:         mib / 2,
 		`c2_pool_declared_bytes{class="assignment",node="n1",pool="shm",state="live"}`: 64 * mib,
 		`c2_class_measured_bytes{class="input",node="n1",process="synth"}`:             1000,
-		`c2_node_present{node="n1"}`:                                                   1, `c2_node_ready{node="n1"}`: 1, `c2_node_book_open{node="n1"}`: 1,
-		`c2_node_drained{node="n1"}`: 0, `c2_node_leaks{node="n1"}`: 0,
-		`c2_node_device_usable{device="cpu",node="n1"}`: 1, `c2_node_device_quarantined{device="cpu",node="n1"}`: 0,
-		`c2_node_asset_users{asset="srs:` + w.record(id).Circuit + `",node="n1"}`: 1,
-		`c2_attempts_total{outcome="ok"}`:                                         0, `c2_jobs_ended_total{state="done"}`: 0, `c2_results_late_total`: 0,
-		`c2_ready{check="redis"}`: 1, `c2_ready{check="nats"}`: 1, `c2_nats_connected`: 1,
-		`c2_metrics_source_up{source="rack"}`: 1,
+		`c2_node_present{node="n1"}`:                                                   1,
+		`c2_node_ready{node="n1"}`:                                                     1,
+		`c2_node_book_open{node="n1"}`:                                                 1,
+		`c2_node_drained{node="n1"}`:                                                   0,
+		`c2_node_leaks{node="n1"}`:                                                     0,
+		`c2_node_device_usable{device="cpu",node="n1"}`:                                1,
+		`c2_node_device_quarantined{device="cpu",node="n1"}`:                           0,
+		`c2_node_asset_users{asset="srs:` + w.record(id).Circuit + `",node="n1"}`:      1,
+		`c2_attempts_total{outcome="ok"}`:                                              0,
+		`c2_jobs_ended_total{state="done"}`:                                            0,
+		`c2_results_late_total`:                                                        0,
+		`c2_ready{check="redis"}`:                                                      1,
+		`c2_ready{check="nats"}`:                                                       1,
+		`c2_nats_connected`:                                                            1,
+		`c2_metrics_source_up{source="rack"}`:                                          1,
 	})
 	for name, most := range map[string]float64{
-		`c2_node_clock_offset_seconds{node="n1"}`: 10, `c2_queue_oldest_seconds`: 60, `c2_ledger_answer_seconds`: 10,
+		`c2_node_clock_offset_seconds{node="n1"}`:             10,
+		`c2_queue_oldest_seconds`:                             60,
+		`c2_ledger_answer_seconds`:                            10,
 		`c2_node_beat_age_seconds{node="n1",process="synth"}`: 60,
 	} {
 		if got, ok := series(t, r)[name]; !ok || got > most || got < -most {
@@ -145,7 +160,9 @@ func TestTheRackIsShownInMetrics(t *testing.T) {
 	circuit := w.ends(id, job.Done).Circuit
 	w.settles("n1")
 	w.shows(r, map[string]float64{
-		`c2_jobs{state="done"}`: 1, `c2_jobs_ended_total{state="done"}`: 1, `c2_attempts_total{outcome="ok"}`: 2,
+		`c2_jobs{state="done"}`:                                                     1,
+		`c2_jobs_ended_total{state="done"}`:                                         1,
+		`c2_attempts_total{outcome="ok"}`:                                           2,
 		`c2_retries_total{cause="failed"}`:                                          0,
 		`c2_stage_seconds_count{circuit="` + circuit + `",stage="synthesis"}`:       2,
 		`c2_stage_seconds_sum{circuit="` + circuit + `",stage="synthesis"}`:         8,
@@ -180,10 +197,15 @@ func TestTroubleIsShownInMetrics(t *testing.T) {
 	})
 	w.ends(w.submit(1), job.Failed)
 	w.shows(r, map[string]float64{
-		`c2_verification_failures_total{device="cpu",node="n1"}`: 2, `c2_device_faults_total{device="cpu",node="n1"}`: 2,
-		`c2_attempts_total{outcome="failed"}`: 2, `c2_retries_total{cause="failed"}`: 1,
-		`c2_jobs_ended_total{state="failed"}`: 1, `c2_jobs{state="failed"}`: 1, `c2_jobs_ended_total{state="done"}`: 0,
-		`c2_results_late_total`: 1, `c2_fences_refused_total`: 1,
+		`c2_verification_failures_total{device="cpu",node="n1"}`: 2,
+		`c2_device_faults_total{device="cpu",node="n1"}`:         2,
+		`c2_attempts_total{outcome="failed"}`:                    2,
+		`c2_retries_total{cause="failed"}`:                       1,
+		`c2_jobs_ended_total{state="failed"}`:                    1,
+		`c2_jobs{state="failed"}`:                                1,
+		`c2_jobs_ended_total{state="done"}`:                      0,
+		`c2_results_late_total`:                                  1,
+		`c2_fences_refused_total`:                                1,
 	})
 	n.crash()
 	w.shows(r, map[string]float64{`c2_node_present{node="n1"}`: 0, `c2_rack_ready`: 0})

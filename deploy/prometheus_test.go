@@ -60,7 +60,8 @@ func read(t *testing.T, path string) string {
 func alerts(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(read(t, "prometheus/rules.yml"), -1) {
+	name := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
+	for _, m := range name.FindAllStringSubmatch(read(t, "prometheus/rules.yml"), -1) {
 		names = append(names, m[1])
 	}
 	if len(names) < 20 {

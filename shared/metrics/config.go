@@ -14,7 +14,7 @@ const Off = "off"
 
 // Config says where a process shows its metrics.
 type Config struct {
-	Listen    string        `doc:"Address:port of /metrics; \"\" is beside the health checks (http.listen), \"off\" is nowhere."`
+	Listen    string        `doc:"Address:port of /metrics; \"\" is beside the health checks, \"off\" is nowhere."`
 	SeriesMax int           `doc:"Most series of one metric that are shown; more are left out and counted."`
 	Within    time.Duration `doc:"How long what is asked for numbers may take to answer."`
 }

@@ -60,7 +60,9 @@ type family struct {
 
 // New makes a registry with the metrics of the process itself. The configuration must be valid.
 func New(config Config, o Options) *Registry {
-	r := &Registry{config: config, shared: o.Shared, log: o.Log, inner: prometheus.NewRegistry(), families: map[Name]*family{}}
+	r := &Registry{
+		config: config, shared: o.Shared, log: o.Log, inner: prometheus.NewRegistry(), families: map[Name]*family{},
+	}
 	always := prometheus.Labels{"role": o.Role}
 	if o.Node != "" {
 		always["node"] = o.Node

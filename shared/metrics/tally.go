@@ -30,8 +30,8 @@ type tallied struct {
 // seriesOfTallyMax bounds the series of a Tally or Times; the rest is counted as Other.
 const seriesOfTallyMax = 1000
 
-// Tally makes a counter of a family. Series named in first are shown from the start, with 0: a rise from nothing is seen
-// only so.
+// Tally makes a counter of a family. Series named in first are shown from the start, with 0: a rise from nothing is
+// seen only so.
 func (r *Registry) Tally(name Name, first ...[]string) *Tally {
 	f := r.families[name]
 	if f == nil || f.Type != Counter {

@@ -54,7 +54,8 @@ int nvmlDeviceGetUtilizationRates(void *d, void *u) { return 3; }
 func TestRealLibrariesInAProcessOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	unknown := `{"Index":0,"UUID":"GPU-stub","Name":"%s","PCI":"","NUMANode":-1,"MIG":false,` +
-		`"Memory":{"Known":false,"Total":"0B","Free":"0B"},"Utilization":-1,"PowerMW":-1,"EnergyMJ":-1,"Healthy":false,"Reason":""} err=%s`
+		`"Memory":{"Known":false,"Total":"0B","Free":"0B"},"Utilization":-1,` +
+		`"PowerMW":-1,"EnergyMJ":-1,"Healthy":false,"Reason":""} err=%s`
 	for name, c := range map[string]struct {
 		source string // "" for no library at all
 		want   []string
