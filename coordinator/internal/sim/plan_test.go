@@ -16,7 +16,6 @@ import (
 // Bounds of a run, in virtual time.
 const (
 	faultsMin, faultsMax = time.Minute, 4 * time.Minute // or longer, until there were enough steps
-	faultyPart           = 6                            // tenths of the steps
 	endWithin            = 20 * time.Minute             // every accepted job, after all is healed
 	settleWithin         = 5 * time.Minute              // bytes and messages, after that
 )
@@ -75,7 +74,7 @@ func (p *plan) until(end time.Time) {
 	for _, f := range all {
 		total += f.weight
 	}
-	for (time.Now().Before(end) || p.w.counts.steps() < p.w.stepsMin*faultyPart/10) && !p.w.failed() {
+	for (time.Now().Before(end) || p.w.expected() < p.w.stepsMin) && !p.w.failed() {
 		time.Sleep(p.w.dice.between(200*time.Millisecond, 8*time.Second))
 		p.expire(time.Now())
 		at := p.w.dice.pick(total)
@@ -87,6 +86,18 @@ func (p *plan) until(end time.Time) {
 		}
 	}
 	p.expire(time.Now().Add(time.Hour))
+}
+
+// partitionSteps is about how many steps it takes to end a partition that waits.
+const partitionSteps = 150
+
+// expected is about how many steps there will have been when all accepted jobs have ended.
+func (w *world) expected() int {
+	steps := w.counts.steps()
+	for _, r := range w.open() {
+		steps += partitionSteps * (len(r.Partitions) - r.VerifiedCount())
+	}
+	return steps
 }
 
 func (p *plan) expire(now time.Time) {
@@ -278,12 +289,12 @@ func (w *world) run() {
 	w.log.Info().Msg("HEAL")
 	w.heal()
 	w.recover(ctx)
-	for w.counts.steps() < w.stepsMin && !w.failed() { // what is left of it works as if nothing had been
-		w.submit()
-		time.Sleep(w.dice.between(time.Second, 4*time.Second))
-		if w.counts.steps() >= w.stepsMin {
-			w.recover(ctx)
+	for w.counts.steps() < w.stepsMin && !w.failed() { // it works as if nothing had been
+		for w.expected() < w.stepsMin && !w.failed() {
+			w.submit()
+			time.Sleep(w.dice.between(time.Second, 4*time.Second))
 		}
+		w.recover(ctx)
 	}
 	cancel()
 	w.stop()
