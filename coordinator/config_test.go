@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/proofrack/proofrack/coordinator"
@@ -25,15 +26,18 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for _, set := range []string{
 		"params.dir=", "times.lease=5s", "times.heartbeat=0s", "times.tick=0s", "times.leader_lease=1ms", "times.call=0s",
 		"attempts.failed_max=0", "attempts.lost_max=0", "attempts.hand_back_pause=-1s", "schedule.ageing=0s",
-		"schedule.patience=-1s", "schedule.quota_partitions.main=-1", "schedule.quota_bytes.UPPER=1GiB",
+		"schedule.patience=-1s", "schedule.quota_partitions={main=-1}", "schedule.quota_bytes={UPPER='1GiB'}",
 		"schedule.device_partitions_max=0", "schedule.quarantine_after=0", "keep.retention=0s", "keep.retention_count=0",
 		"keep.key_grace=0s", "keep.audit_count=0", "streams.tenants=UPPER", "streams.replicas=2", "streams.queue_bytes=1KiB",
 		"streams.event_age=0s",
 		"memory.margin=-0.1", "memory.drift_max=11", "memory.slack=-1B", "memory.store_every=0s", "ledger.cert_file=/a", "nats.key_file=/a",
 	} {
 		c := coordinator.DefaultConfig()
-		if _, err := config.Load(&c, config.Sources{Set: []string{set}}); err == nil {
+		_, err := config.Load(&c, config.Sources{Set: []string{set}})
+		if err == nil {
 			t.Errorf("%s passes", set)
+		} else if strings.Contains(err.Error(), "unknown key") {
+			t.Errorf("%s shows nothing: %v", set, err)
 		}
 	}
 }

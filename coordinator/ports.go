@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,10 +37,14 @@ func (u uploads) Open(ctx context.Context, tenant job.Tenant, name string) (io.R
 // gate says whether jobs are taken now.
 type gate struct{ c *coordinator }
 
-// Open is nil when they are.
-func (g *gate) Open() error {
+// Open is nil when they are, of a tenant that has buckets for its inputs and proofs.
+func (g *gate) Open(tenant job.Tenant) error {
 	if !g.c.bus.Connected() {
 		return errBusAway
+	}
+	if !slices.Contains(g.c.config.Streams.Tenants, string(tenant)) {
+		return fault.WithHint(fault.New(fault.NotFound, "the rack has no tenant %s", tenant),
+			"an operator adds it to streams.tenants of every coordinator")
 	}
 	if i := g.c.store.Intake(); i.Paused {
 		reason := "intake is paused"
@@ -51,17 +56,34 @@ func (g *gate) Open() error {
 	return g.c.store.Room()
 }
 
-// Fits tells whether some node could ever hold a partition of the circuit. Every instance knows the nodes, so it asks a
-// scheduler of its own.
+// Fits tells whether some node could ever hold a partition of the circuit.
 func (g *gate) Fits(circuitID string) error {
-	core, err := scheduler.New(g.c.config.dispatch().Scheduler)
+	core, err := g.core()
 	if err != nil {
 		return err
+	}
+	return core.Fits(circuitID)
+}
+
+// FitsQuota tells whether a tenant's quota could ever hold a partition of the circuit.
+func (g *gate) FitsQuota(tenant job.Tenant, circuitID string) error {
+	core, err := g.core()
+	if err != nil {
+		return err
+	}
+	return core.FitsQuota(tenant, circuitID)
+}
+
+// core is a scheduler that knows the nodes. Every instance does, so it asks one of its own.
+func (g *gate) core() (*scheduler.Core, error) {
+	core, err := scheduler.New(g.c.config.dispatch().Scheduler)
+	if err != nil {
+		return nil, err
 	}
 	for _, n := range g.c.nodes.Nodes() {
 		core.Apply(time.Now(), scheduler.NodeSeen{Node: n.View(g.c.store.Mark(n.Node))})
 	}
-	return core.Fits(circuitID)
+	return core, nil
 }
 
 // Verifiable tells whether a job of the circuit can ever end: without the verifying key, devices would prove what

@@ -48,11 +48,14 @@ type Records interface {
 
 // Gate says whether jobs are taken now.
 type Gate interface {
-	// Open is nil, or fault.Transient or fault.Exhausted with the reason.
-	Open() error
+	// Open is nil, or fault.Transient or fault.Exhausted with the reason, or fault.NotFound where there is no such tenant.
+	Open(tenant job.Tenant) error
 	// Fits tells whether some node could ever hold a partition of the circuit; if not, it is fault.Exhausted with both
 	// numbers. It is nil while no node is known.
 	Fits(circuitID string) error
+	// FitsQuota tells whether what a tenant may have in flight could ever hold a partition of the circuit; if not, it is
+	// fault.Exhausted with both numbers. It is nil while no node says what a partition takes.
+	FitsQuota(tenant job.Tenant, circuitID string) error
 	// Verifiable tells whether proofs of the circuit can be verified here; if not, it is fault.Transient: what is missing
 	// may come.
 	Verifiable(ctx context.Context, circuitID string) error
@@ -99,7 +102,7 @@ func (in *Intake) submit(ctx context.Context, tenant job.Tenant, request *wire.S
 	if request.Tenant != "" && request.Tenant != tenant {
 		return nil, fault.New(fault.Invalid, "request of tenant %s names tenant %s", tenant, request.Tenant)
 	}
-	if err := in.gate.Open(); err != nil {
+	if err := in.gate.Open(tenant); err != nil {
 		return nil, err
 	}
 	answered, err := in.limits.allow(tenant, in.now())
@@ -127,6 +130,9 @@ func (in *Intake) submit(ctx context.Context, tenant job.Tenant, request *wire.S
 			input.PartitionCount()), `ask for output "partitions" to get them in order, as input for aggregation`)
 	}
 	if err := in.gate.Fits(input.Circuit().ID()); err != nil && !request.WaitForNode {
+		return nil, err
+	}
+	if err := in.gate.FitsQuota(tenant, input.Circuit().ID()); err != nil {
 		return nil, err
 	}
 	if err := in.gate.Verifiable(ctx, input.Circuit().ID()); err != nil {

@@ -73,6 +73,7 @@ type stores struct {
 	jobs    []*job.Record
 	closed  error
 	fits    error
+	quota   error
 	keyless error
 	// putErr fails the put of this name.
 	putErr string
@@ -161,8 +162,9 @@ func (s *stores) Room(tenant job.Tenant, bytes int64) error {
 	return nil
 }
 
-func (s *stores) Open() error       { return s.closed }
-func (s *stores) Fits(string) error { return s.fits }
+func (s *stores) Open(job.Tenant) error              { return s.closed }
+func (s *stores) Fits(string) error                  { return s.fits }
+func (s *stores) FitsQuota(job.Tenant, string) error { return s.quota }
 
 func (s *stores) Verifiable(context.Context, string) error { return s.keyless }
 
@@ -304,6 +306,10 @@ func TestRefusalsAreTypedAndLeaveNothing(t *testing.T) {
 		"too large for all": {
 			nil, func(s *stores) { s.fits = fault.New(fault.Exhausted, "needs 5, largest node has 4") }, fault.Exhausted,
 			"needs 5",
+		},
+		"too large for its quota": {
+			func(r *wire.Submit) { r.WaitForNode = true },
+			func(s *stores) { s.quota = fault.New(fault.Exhausted, "needs 5, the quota is 4") }, fault.Exhausted, "needs 5",
 		},
 		"path not allowed": {func(r *wire.Submit) {
 			r.Inline, r.Path, r.SHA256 = nil, "/etc/passwd", digestOf(nil)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 )
@@ -44,6 +45,34 @@ func makeTenants(quotas map[job.Tenant]Quota) map[job.Tenant]*tenant {
 		}
 	}
 	return made
+}
+
+// FitsQuota tells whether a partition of a circuit is larger than all that its tenant may have booked, on every device that
+// says what it takes; then the error is fault.Exhausted with both numbers. It is nil while none says so.
+func (c *Core) FitsQuota(name job.Tenant, circuit string) error {
+	t, known := c.tenantOf(name), c.circuits[circuit]
+	if t == nil || t.quota.Bytes == 0 || known == nil {
+		return nil
+	}
+	least := bytesize.Bytes(0)
+	for _, n := range c.order {
+		for _, d := range n.devices {
+			pr := d.lookup(known)
+			if !d.present || pr.off() || !pr.view.Ready {
+				continue
+			}
+			for i := range pr.choices {
+				if ram := pr.choices[i].ram; least == 0 || ram < least {
+					least = ram
+				}
+			}
+		}
+	}
+	if least <= t.quota.Bytes {
+		return nil
+	}
+	return fault.WithHint(fault.New(fault.Exhausted, "a partition of %s needs %s of ram, the quota of tenant %s is %s",
+		circuit, least, name, t.quota.Bytes), "the operator can raise schedule.quota_bytes of the coordinators")
 }
 
 // charge counts a holding for its tenant, by 1 when it is booked and by −1 when it is not any more.
