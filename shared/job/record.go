@@ -22,6 +22,9 @@ const (
 	Cancelled  State = "cancelled"
 )
 
+// Known tells whether it is one of the states above.
+func (s State) Known() bool { return s == Active || s == Cancelling || s.Ended() }
+
 // Ended tells whether nothing will change any more.
 func (s State) Ended() bool { return s == Done || s == Failed || s == Cancelled }
 

@@ -149,6 +149,10 @@ const JobsPageMax = 500
 
 // Check implements Body.
 func (r *JobsRequest) Check() error {
+	if r.State != "" && !r.State.Known() {
+		return fault.New(fault.Invalid, "jobs: state %.20q is none of %s, %s, %s, %s, %s", r.State,
+			job.Active, job.Cancelling, job.Done, job.Failed, job.Cancelled)
+	}
 	if r.Limit < 0 || r.Limit > JobsPageMax {
 		return fault.New(fault.Invalid, "jobs: limit %d is outside 0 to %d", r.Limit, JobsPageMax)
 	}

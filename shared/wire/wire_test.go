@@ -248,6 +248,7 @@ func TestBodiesThatNoSenderWritesAreRefused(t *testing.T) {
 		},
 		"cancel without an attempt": &wire.Control{Node: "n", Kind: wire.ControlCancel},
 		"page too long":             &wire.JobsRequest{Limit: 501},
+		"jobs of no state":          &wire.JobsRequest{State: "acitve"},
 	} {
 		if _, err := wire.Encode(body); fault.KindOf(err) != fault.Invalid && err == nil {
 			t.Errorf("%s is encoded", name)
