@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +71,7 @@ func start(t *testing.T, slots int, work func(context.Context, *attempt.Run) err
 		Config: config, Bus: b.bus,
 		Fences: attempt.NewFences(fakeKV{bus: b.bus}, func() bool { return true }, time.Second),
 		Board:  attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
-		Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node,
+		Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", -1, log), Node: node,
 		Build: "test", Log: log,
 	}
 	go func() {
@@ -585,6 +586,41 @@ func TestPublishThatIsRefusedIsNotTheJobsFault(t *testing.T) {
 	})
 }
 
+// With a group, the workers of a node may be different users: each must be able to read, send and remove what the other
+// could not send.
+func TestKeptResultsAreTheGroups(t *testing.T) {
+	t.Parallel()
+	for group, want := range map[int][2]fs.FileMode{
+		-1:           {fs.ModeDir | 0o700, 0o600},
+		os.Getegid(): {fs.ModeDir | fs.ModeSetgid | 0o770, 0o640},
+	} {
+		b, config, folder := newFakeBus(), attempt.DefaultConfig(), filepath.Join(t.TempDir(), "outbox")
+		config.RetryMin, config.RetryMax = time.Millisecond, time.Millisecond
+		b.setAway(true)
+		ctx, end := context.WithCancel(t.Context())
+		o := attempt.NewOutbox(ctx, b, config, folder, group, zerolog.Nop())
+		o.Put(bus.Message{Subject: wire.ResultSubject(node), ID: "kept", Data: []byte("{}")}, nil)
+		file := filepath.Join(folder, "kept.json")
+		for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		for i, path := range []string{folder, file} {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode() != want[i] {
+				t.Errorf("group %d: %s has mode %v, want %v", group, filepath.Base(path), info.Mode(), want[i])
+			}
+		}
+		end()
+		o.Wait()
+	}
+}
+
 func TestKeptResultsAreSentByTheNextProcess(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -592,7 +628,7 @@ func TestKeptResultsAreSentByTheNextProcess(t *testing.T) {
 	config.RetryMin, config.RetryMax = time.Millisecond, time.Millisecond
 	b.setAway(true)
 	ctx, end := context.WithCancel(t.Context())
-	first := attempt.NewOutbox(ctx, b, config, folder, zerolog.Nop())
+	first := attempt.NewOutbox(ctx, b, config, folder, -1, zerolog.Nop())
 	result := *okResult()
 	result.Attempt, result.Node, result.Device = try(1), node, "d1"
 	data, err := wire.Encode(&result)
@@ -618,7 +654,7 @@ func TestKeptResultsAreSentByTheNextProcess(t *testing.T) {
 		}
 	}
 	b.setAway(false)
-	second := attempt.NewOutbox(t.Context(), b, config, folder, zerolog.Nop())
+	second := attempt.NewOutbox(t.Context(), b, config, folder, -1, zerolog.Nop())
 	if err := second.Resume(node, attempt.NewBoard(func() {})); err != nil {
 		t.Fatal(err)
 	}

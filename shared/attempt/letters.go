@@ -11,6 +11,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/internal/groupdir"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -21,6 +22,9 @@ const (
 	letterBytesMax = 64 << 10
 	letterSuffix   = ".json"
 )
+
+// letterGroupMode is the mode of a letter that a group may read; others are their user's own.
+const letterGroupMode = 0o640
 
 // letter is a message in the folder.
 type letter struct {
@@ -48,14 +52,19 @@ func (o *Outbox) write(m bus.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.folder, 0o700); err != nil {
+	if err := groupdir.Make(o.folder, o.group); err != nil {
 		return err
 	}
 	tmp, err := os.CreateTemp(o.folder, ".tmp-*")
 	if err != nil {
 		return err
 	}
-	_, err = tmp.Write(text)
+	if o.group >= 0 { // the next process may be another user's
+		err = errors.Join(tmp.Chown(-1, o.group), tmp.Chmod(letterGroupMode))
+	}
+	if err == nil {
+		_, err = tmp.Write(text)
+	}
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), o.path(m.ID))
 	}

@@ -90,7 +90,7 @@ func live(
 		Config: config, Bus: l.bus,
 		Fences: attempt.NewFences(fakeKV{bus: shared}, func() bool { return true }, time.Second),
 		Board:  attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
-		Outbox: attempt.NewOutbox(ctx, l.bus, config, "", log), Marks: attempt.NewMarks(folder, -1, log),
+		Outbox: attempt.NewOutbox(ctx, l.bus, config, "", -1, log), Marks: attempt.NewMarks(folder, -1, log),
 		Node: node, Build: "test", Log: log,
 	}
 	b := &bench{work: func(ctx context.Context, r *attempt.Run) error {
@@ -402,7 +402,7 @@ func TestLeftoversGoOnWithoutTheirMessages(t *testing.T) {
 			Config: config, Bus: b.bus,
 			Fences: attempt.NewFences(fakeKV{bus: b.bus}, func() bool { return true }, time.Second),
 			Board:  attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
-			Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", log), Node: node, Build: "test", Log: log,
+			Outbox: attempt.NewOutbox(t.Context(), b.bus, config, "", -1, log), Node: node, Build: "test", Log: log,
 		}
 		var all []attempt.Task
 		for i := range 4 {

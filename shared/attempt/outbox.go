@@ -17,15 +17,19 @@ type Outbox struct {
 	bus    bus.Bus
 	config Config
 	folder string // "" for none
+	group  int    // that shares the folder; negative for none
 	log    zerolog.Logger
 	life   context.Context //nolint:containedctx // the end of the process, for letters that outlive their senders
 	wg     sync.WaitGroup
 	unsent atomic.Int64
 }
 
-// NewOutbox makes one whose attempts end with ctx. The folder, which is made when it is needed, may be "".
-func NewOutbox(ctx context.Context, b bus.Bus, config Config, folder string, log zerolog.Logger) *Outbox {
-	return &Outbox{bus: b, config: config, folder: folder, log: log, life: ctx}
+// NewOutbox makes one whose attempts end with ctx. The folder, which is made when it is needed, may be "". It is the
+// user's own, or a group's unless that is negative: then workers of several users send each other's results.
+func NewOutbox(
+	ctx context.Context, b bus.Bus, config Config, folder string, group int, log zerolog.Logger,
+) *Outbox {
+	return &Outbox{bus: b, config: config, folder: folder, group: group, log: log, life: ctx}
 }
 
 // Put takes a message and gives a channel that is closed when the stream has it and after has succeeded, or when the

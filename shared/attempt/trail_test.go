@@ -48,7 +48,7 @@ func TestWorkThatComesAgainIsLinkedToTheFirst(t *testing.T) {
 			Config: settings, Bus: b.bus,
 			Fences: attempt.NewFences(fakeKV{bus: b.bus}, func() bool { return true }, time.Second),
 			Board:  attempt.NewBoard(func() {}), Gate: attempt.NewGate(func() {}), Notes: attempt.NewGate(func() {}),
-			Outbox: attempt.NewOutbox(t.Context(), b.bus, settings, "", log), Node: node, Build: "test", Log: log,
+			Outbox: attempt.NewOutbox(t.Context(), b.bus, settings, "", -1, log), Node: node, Build: "test", Log: log,
 			Tracer: tracer,
 		}
 		decode := func([]byte) (attempt.Task, error) {

@@ -45,7 +45,7 @@ func (h *host) newWorker(role, name string) *worker {
 	p.Worker = attempt.Worker{
 		Config: config, Bus: p.link, Board: attempt.NewBoard(p.changed), Gate: attempt.NewGate(p.changed),
 		Notes: attempt.NewGate(p.changed), Node: h.name, Build: "sim", Log: h.w.log, Finishes: role == wire.RoleGPU,
-		Outbox: attempt.NewOutbox(ctx, p.link, config, "", h.w.log),
+		Outbox: attempt.NewOutbox(ctx, p.link, config, "", -1, h.w.log),
 	}
 	return p
 }

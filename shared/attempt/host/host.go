@@ -80,9 +80,10 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	h.Worker = attempt.Worker{
 		Config: config.Worker, Bus: b,
 		Board: attempt.NewBoard(h.Poke), Gate: attempt.NewGate(h.Poke), Notes: attempt.NewGate(h.Poke),
-		Outbox: attempt.NewOutbox(life, b, config.Worker, filepath.Join(config.Spill.Path, outboxFolder), config.Log),
-		Marks:  attempt.NewMarks(filepath.Join(config.Spill.Path, marksFolder+config.Role), config.Spill.Group, config.Log),
-		Node:   job.Node(config.Node), Build: config.Build, Log: config.Log, Finishes: config.Role == wire.RoleGPU,
+		Outbox: attempt.NewOutbox(life, b, config.Worker, filepath.Join(config.Spill.Path, outboxFolder), config.Spill.Group,
+			config.Log),
+		Marks: attempt.NewMarks(filepath.Join(config.Spill.Path, marksFolder+config.Role), config.Spill.Group, config.Log),
+		Node:  job.Node(config.Node), Build: config.Build, Log: config.Log, Finishes: config.Role == wire.RoleGPU,
 		Tracer: config.Tracer,
 	}
 	records, err := Wait(ctx, h, "records of jobs", func(ctx context.Context) (bus.KV, error) {
