@@ -115,7 +115,10 @@ func TestWholeRackWorksWithTheseRights(t *testing.T) {
 		spill, err := os.MkdirTemp("/dev/shm", "proofrack-deploy-")
 		check(t, err)
 		t.Cleanup(func() { os.RemoveAll(spill) })
-		common := []string{"node=" + name, "spill.path=" + spill, "worker.heartbeat=500ms", "spill.sweep_every=1s"}
+		common := []string{
+			"node=" + name, "spill.path=" + spill, "memory.claims=" + filepath.Join(spill, "claims"),
+			"worker.heartbeat=500ms", "spill.sweep_every=1s",
+		}
 		logs = append(logs, s.start(built["synth"], keyring.KindNode, name, append(common, "synth.circuits=toy",
 			"synth.slots=1", "synth.scratch_bytes=1MiB")...))
 		logs = append(logs, s.start(built["gpu"], keyring.KindNode, name, append(common, "prove.devices=cpu",
@@ -129,6 +132,7 @@ func TestWholeRackWorksWithTheseRights(t *testing.T) {
 	}
 	s.attackJobs(jobs)
 	s.commands(built["proofrack"], jobs["main"])
+	logs = append(logs, s.gateway(built["proofrack"]))
 	for _, log := range logs {
 		for line := range strings.Lines(log.String()) {
 			if strings.Contains(strings.ToLower(line), "permission") {

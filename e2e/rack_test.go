@@ -196,8 +196,13 @@ func (r *rack) addNode(name job.Node) *node {
 }
 
 func (n *node) common() []string {
-	return []string{"nats.urls=" + n.rack.nats.url(), "node=" + string(n.name), "spill.path=" + n.spill}
+	return []string{
+		"nats.urls=" + n.rack.nats.url(), "node=" + string(n.name), "spill.path=" + n.spill, "memory.claims=" + n.claims(),
+	}
 }
+
+// claims is where the node's agent claims memory: nodes of the test stand for hosts of their own.
+func (n *node) claims() string { return filepath.Join(n.spill, "claims") }
 
 func (n *node) startSynth(settings ...string) *process {
 	n.rack.t.Helper()

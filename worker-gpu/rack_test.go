@@ -217,7 +217,8 @@ func (r *rack) start(program string, settings ...string) *process {
 	r.t.Helper()
 	args := []string{}
 	for _, s := range append([]string{
-		"node=" + string(node), "spill.path=" + r.spill, "spill.sweep_every=1s", "nats.urls=" + r.server.URL(),
+		"node=" + string(node), "spill.path=" + r.spill, "memory.claims=" + r.spill + "/claims",
+		"spill.sweep_every=1s", "nats.urls=" + r.server.URL(),
 		"nats.reconnect_max=200ms", "nats.pull_wait=500ms", "worker.heartbeat=200ms", "worker.ack_wait=3s",
 		"worker.keep_every=500ms",
 		"worker.retry_max=500ms", "worker.settle_max=1s", "logs.level=debug", "http.listen=",

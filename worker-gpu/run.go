@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -228,8 +229,10 @@ func (w *worker) complete(d *prove.Config, cpus inventory.CPUs, count int) {
 	if setup.Device == kindCUDA { // it sees no other, whatever order the driver counts in (B21)
 		d.Engine.Environ = append(d.Engine.Environ, "CUDA_VISIBLE_DEVICES="+d.UUID)
 	}
-	if evidence := w.host.Book.Evidence(); evidence != nil {
-		d.Engine.Inherit = append(d.Engine.Inherit, evidence)
+	for _, evidence := range []*os.File{w.host.Book.Evidence(), w.host.Claim.Evidence()} {
+		if evidence != nil {
+			d.Engine.Inherit = append(d.Engine.Inherit, evidence)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ func TestStartThatFailsSaysWhy(t *testing.T) {
 	t.Parallel()
 	c := workersynth.DefaultConfig()
 	c.Node, c.HTTP.Listen = "n1", ""
+	c.Memory.Claims = t.TempDir()
 	c.Spill.Path, c.Spill.DiskPath = t.TempDir(), t.TempDir() // two disks: nothing to fall back to
 	server := membus.New(membus.Config{})
 	c.Connect = func(context.Context) (bus.Bus, error) { return server.Connect(bus.Events{}), nil }

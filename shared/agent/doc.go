@@ -12,6 +12,7 @@
 //	book/proc.<instance>       held by an exclusive flock as long as that worker lives
 //	book/freed.<attempt>       it ended here and is not booked again, until its record says that it is over
 //	host.lock                  held by the one process that speaks for the host
+//	agent.id                   names the agent, as long as the folder lasts
 //
 // A booking's way:
 //
@@ -30,6 +31,22 @@
 //
 // Every worker process runs an [Agent]; the first to lock host.lock mends the book, sweeps segments and adds the host's
 // report to its beats; when it dies, the next takes over.
+//
+// # Claims
+//
+// Several agents on one host, each with its own spill folder, must not book the same memory twice. Each claims what its
+// node may book, at most, in a folder that all agents of the host have ([TakeClaim]), before its first booking:
+//
+//	lock                       flock around every claim: check and add are one step
+//	<agent>.claim              one agent's claim, held by a shared flock of each of its workers and engines
+//
+// A claim that does not fit beside those of agents that live is refused ([ClaimRefusal], kind Conflict, names who has
+// it). A claim that nobody holds, or of another boot, is void. Sums are bounded by what there is: in the agent's control
+// group, and on the whole host.
+//
+// # Peaks
+//
+// A [Meter] measures how much private memory a process has while attempts are at work in it.
 //
 // Limits: [BookingsMax] bookings; one book per spill folder; every member sees the same capacity. The agent does not
 // talk to the ledger and knows no bus: beats go through a function.

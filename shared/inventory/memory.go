@@ -34,6 +34,9 @@ func (m Margin) of(amount bytesize.Bytes) bytesize.Bytes {
 	return amount/100*bytesize.Bytes(m.Percent) + min(m.Fixed, amount/8)
 }
 
+// Budget is what the margin leaves of an amount.
+func (m Margin) Budget(amount bytesize.Bytes) bytesize.Bytes { return amount - m.of(amount) }
+
 // Memory is what of the host's memory this process may use.
 type Memory struct {
 	Total     bytesize.Bytes // of the host
@@ -78,7 +81,7 @@ func (h *Host) Memory(margin Margin) (Memory, error) {
 			}
 		}
 	}
-	m.Budget = least - margin.of(least)
+	m.Budget = margin.Budget(least)
 	return m, nil
 }
 

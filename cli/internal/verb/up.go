@@ -35,11 +35,11 @@ import (
 
 // upFlags are the flags of up.
 type upFlags struct {
-	data, params, listen, spill, node, logLevel string
-	web, webToken, metrics                      string
-	devices                                     []string
-	slots                                       int
-	drain                                       time.Duration
+	data, params, listen, spill, claims, node, logLevel string
+	web, webToken, metrics                              string
+	devices                                             []string
+	slots                                               int
+	drain                                               time.Duration
 }
 
 // upCommand runs a whole rack in one process.
@@ -61,6 +61,7 @@ func (a *app) upCommand() *cobra.Command {
 	f.StringVar(&flags.listen, "listen", "127.0.0.1:4222", "loopback address for clients; port 0 takes a free one")
 	f.StringVar(&flags.web, "web", "127.0.0.1:0", "loopback address of the web page; port 0 takes a free one, \"\" is off")
 	f.StringVar(&flags.webToken, "web-token", "", "file with the token that lets the web page cancel and replay")
+	f.StringVar(&flags.claims, "claims", "", "folder where agents of this host claim memory beside each other (none)")
 	f.StringVar(&flags.spill, "spill", "", "folder for segments, on a tmpfs (a folder of its own in /dev/shm)")
 	f.StringVar(&flags.node, "node", "local", "name of this node")
 	f.StringSliceVar(&flags.devices, "device", []string{"cpu"}, "devices that prove: cpu, or names or UUIDs of GPUs")
@@ -297,6 +298,7 @@ func (p *oneProcess) host(role string) host.Config {
 	config := host.DefaultConfig()
 	config.Node = p.flags.node
 	config.Spill.Path = p.flags.spill
+	config.Memory.Claims = p.flags.claims
 	if inMemory(filepath.Dir(p.flags.spill)) {
 		config.Spill.DiskPath = filepath.Join(p.flags.data, "spill")
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,6 +61,7 @@ type MemoryConfig struct {
 	Margin inventory.Margin `doc:"Memory left to what is not booked."`
 	RAMMax bytesize.Bytes   `doc:"Most memory to book on this host; 0 for what there is."`
 	SHMMax bytesize.Bytes   `doc:"Most bytes to book in the spill folder in memory; 0 for what there is."`
+	Claims string           `doc:"Folder where agents of one host claim memory, each its own; empty claims nothing."`
 }
 
 // TestConfig orders faults.
@@ -77,7 +79,7 @@ func DefaultConfig() Config {
 			Path: "/dev/shm/proofrack", Group: -1, SealWait: 5 * time.Second, PoolIdle: 30 * time.Second,
 			SweepEvery: 30 * time.Second,
 		},
-		Memory:  MemoryConfig{Margin: inventory.DefaultMargin()},
+		Memory:  MemoryConfig{Margin: inventory.DefaultMargin(), Claims: "/dev/shm/proofrack-claims"},
 		Worker:  attempt.DefaultConfig(),
 		Metrics: metrics.DefaultConfig(),
 	}
@@ -91,6 +93,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Memory.RAMMax < 0 || c.Memory.SHMMax < 0 {
 		errs = append(errs, fault.New(fault.Invalid, "memory: an amount is negative"))
+	}
+	if c.Memory.Claims != "" && !filepath.IsAbs(c.Memory.Claims) {
+		errs = append(errs, fault.New(fault.Invalid, "memory.claims: %q is not absolute", c.Memory.Claims))
 	}
 	if c.Spill.SweepEvery <= 0 {
 		errs = append(errs, fault.New(fault.Invalid, "spill.sweep_every: must be positive, is %s", c.Spill.SweepEvery))

@@ -31,8 +31,10 @@ type Host struct {
 	// Worker is what loops run on.
 	attempt.Worker
 
-	Spill    *handoff.Spill
-	Book     *agent.Book
+	Spill *handoff.Spill
+	Book  *agent.Book
+	// Claim is the node's memory among that of other agents of the host; nil claims nothing.
+	Claim    *agent.Claim
 	Points   *hook.Points
 	Flight   *flight.Recorder
 	Instance string
@@ -62,6 +64,9 @@ func Open(ctx context.Context, config Config, facts *inventory.Host) (_ *Host, e
 	}
 	h.Flight.Plant(func(class ledger.Class) bool { return h.Points.Leak(FlightPoint(class)) })
 	if h.Spill, err = handoff.New(config.Spill.handoff(h.Points, h.Flight)); err != nil {
+		return nil, err
+	}
+	if err = h.takeClaim(); err != nil {
 		return nil, err
 	}
 	h.Book, err = agent.OpenBook(agent.BookConfig{
@@ -256,7 +261,11 @@ func (h *Host) Capacity() (ledger.Amounts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("capacity: %w", errPool(err))
 	}
-	capacity := ledger.Amounts{ledger.PoolRAM: least(memory.Budget, h.config.Memory.RAMMax)}
+	ram, err := h.ramShare(&memory)
+	if err != nil {
+		return nil, fmt.Errorf("capacity: %w", errPool(err))
+	}
+	capacity := ledger.Amounts{ledger.PoolRAM: ram}
 	capacity[ledger.PoolPinned] = capacity[ledger.PoolRAM]
 	usage, err := h.Spill.Usage()
 	if err != nil {
@@ -298,6 +307,7 @@ func (h *Host) Close() error {
 	if h.Book != nil {
 		errs = append(errs, h.Book.Close())
 	}
+	errs = append(errs, h.Claim.Close())
 	if h.Spill != nil {
 		errs = append(errs, h.Spill.Close())
 	}

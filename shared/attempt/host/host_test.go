@@ -46,7 +46,7 @@ func twoSockets() fstest.MapFS {
 func newHost(t *testing.T) *Host {
 	t.Helper()
 	c := DefaultConfig()
-	c.Spill.Path = t.TempDir()
+	c.Spill.Path, c.Memory.Claims = t.TempDir(), t.TempDir()
 	spill, err := handoff.New(c.Spill.handoff(nil, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestOpenWaitsForTheBus(t *testing.T) {
 	c := DefaultConfig()
 	c.Node, c.Role, c.Log = "n1", "synth", zerolog.Nop()
 	c.Worker.RetryMin, c.Worker.RetryMax = time.Millisecond, time.Millisecond
-	c.Spill.Path = filepath.Join(t.TempDir(), "spill")
+	c.Spill.Path, c.Memory.Claims = filepath.Join(t.TempDir(), "spill"), t.TempDir()
 	tries := 0
 	c.Connect = func(context.Context) (bus.Bus, error) {
 		if tries++; tries < 5 {

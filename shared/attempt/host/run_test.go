@@ -61,6 +61,7 @@ func TestAProcessListensBeforeItBeats(t *testing.T) {
 	f := &firsts{Bus: memory, beat: make(chan struct{}, 1)}
 	c := DefaultConfig()
 	c.Node, c.Role, c.Spill.Path = "n1", wire.RoleSynth, t.TempDir()
+	c.Memory.Claims = t.TempDir()
 	c.Connect = func(context.Context) (bus.Bus, error) { return f, nil }
 	h, err := Open(t.Context(), c, inventory.NewHostAt(twoSockets()))
 	if err != nil {
