@@ -127,7 +127,11 @@ func (e *engine) order(ctx context.Context, do, circuit string) (*ordered, error
 		if state.loaded == want {
 			continue
 		}
-		if _, err := e.askAssets(ctx, &wire.AssetsRequest{Do: do, Node: n.Node, Circuit: circuit}); err != nil {
+		_, err := e.askAssets(ctx, &wire.AssetsRequest{Do: do, Node: n.Node, Circuit: circuit})
+		if !want && fault.KindOf(err) == fault.NotFound {
+			continue // it was given back meanwhile
+		}
+		if err != nil {
 			return nil, err
 		}
 		out.ordered++
@@ -147,7 +151,7 @@ func (e *engine) order(ctx context.Context, do, circuit string) (*ordered, error
 
 // followed waits until a node has, or has not, a circuit's parameters, and tells the bytes of them that it has then.
 func (e *engine) followed(ctx context.Context, node job.Node, circuit string, want bool) (uint64, error) {
-	for {
+	for absent := 0; ; {
 		reply, err := e.askAssets(ctx, &wire.AssetsRequest{Node: node})
 		switch {
 		case err == nil && len(reply.Nodes) == 1:
@@ -157,6 +161,12 @@ func (e *engine) followed(ctx context.Context, node job.Node, circuit string, wa
 			}
 			if state.missing != "" && want {
 				return 0, fault.New(fault.Conflict, "node %s: %s", node, state.missing)
+			}
+			// What a node could not load is not in its book any more.
+			if absent++; state.booked {
+				absent = 0
+			} else if want && absent >= absentMax {
+				return 0, fault.New(fault.Conflict, "node %s did not load circuit %s; its log says why", node, circuit)
 			}
 		case err == nil:
 			return 0, fault.New(fault.NotFound, "node %s is gone", node)
@@ -173,9 +183,14 @@ func (e *engine) followed(ctx context.Context, node job.Node, circuit string, wa
 	}
 }
 
+// absentMax bounds how often in a row a circuit may be absent that a node was told to load: more than it takes from
+// the order to the book.
+const absentMax = 10
+
 // circuitState is a circuit on a node.
 type circuitState struct {
 	proves, loaded bool
+	booked         bool // it is loaded, or is to be
 	missing        string
 	bytes          uint64
 }
@@ -193,11 +208,12 @@ func stateOf(n *wire.NodeAssets, circuit string) circuitState {
 		}
 	}
 	for i := range n.Assets {
-		if name, ok := srsOf(&n.Assets[i]); ok && name == circuit {
+		if name, ok := circuitOf(&n.Assets[i]); ok && name == circuit {
+			s.booked = true
 			s.loaded = s.loaded || n.Assets[i].Present
 			s.bytes += uint64(max(0, n.Assets[i].Bytes))
 		}
 	}
-	s.loaded = s.loaded && !loading
+	s.loaded, s.booked = s.loaded && !loading, s.booked || loading
 	return s
 }

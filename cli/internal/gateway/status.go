@@ -85,7 +85,7 @@ func (e *engine) addDevices(ctx context.Context, out *cuzkv1.GetStatusResponse) 
 	for i := range assets.Nodes {
 		for k := range assets.Nodes[i].Assets {
 			a := &assets.Nodes[i].Assets[k]
-			circuit, ok := srsOf(a)
+			circuit, ok := circuitOf(a)
 			if !ok || !a.Present {
 				continue
 			}
@@ -99,18 +99,19 @@ func (e *engine) addDevices(ctx context.Context, out *cuzkv1.GetStatusResponse) 
 				s.Tier = cuzkv1.SRSStatus_HOT
 			}
 			s.SizeBytes += uint64(max(0, a.Bytes))
-			s.RefCount += uint32(max(0, a.Users)) //nolint:gosec // a count of attempts
+			s.RefCount = max(s.RefCount, uint32(max(0, a.Users))) //nolint:gosec // a count of attempts
 		}
 	}
 	return nil
 }
 
-// srsOf is the circuit whose parameters an asset is.
-func srsOf(a *wire.AssetView) (circuit string, ok bool) {
-	if a.Class != ledger.ClassSRS {
+// circuitOf is the circuit that an asset belongs to: parameters and what else a device keeps for its proofs. What
+// synthesis keeps is none, nobody can have that given back.
+func circuitOf(a *wire.AssetView) (circuit string, ok bool) {
+	_, name, ok := strings.Cut(a.Name, ":")
+	if !ok || strings.HasPrefix(name, "synth.") {
 		return "", false
 	}
-	_, name, _ := strings.Cut(a.Name, ":")
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		name = name[i+1:]
 	}

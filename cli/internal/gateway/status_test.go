@@ -74,7 +74,7 @@ func TestStatusTellsTheTruth(t *testing.T) {
 			{Name: "n1/gpu0 H200", VramTotalBytes: 1000, VramFreeBytes: 700}, {Ordinal: 1, Name: "upstream/their GPU"},
 		},
 		LoadedSrs: []*cuzkv1.SRSStatus{
-			{CircuitId: "porep-2k", Tier: cuzkv1.SRSStatus_WARM, SizeBytes: 500, RefCount: 1}, {CircuitId: "snap-32g"},
+			{CircuitId: "porep-2k", Tier: cuzkv1.SRSStatus_WARM, SizeBytes: 509, RefCount: 1}, {CircuitId: "snap-32g"},
 		},
 		Queues: []*cuzkv1.QueueStatus{
 			{ProofKind: "POREP_SEAL_COMMIT", Pending: 3, InProgress: 1}, {ProofKind: "WINNING_POST", Pending: 4},
@@ -119,7 +119,7 @@ func TestPreloadAndEvictReachEveryNode(t *testing.T) {
 	if out := preload(); !out.AlreadyLoaded || out.LoadTimeMs != 0 {
 		t.Errorf("%v", out)
 	}
-	if out := evict(); !out.WasLoaded {
+	if out := evict(); !out.WasLoaded || out.FreedBytes != 2*509 {
 		t.Errorf("%v", out)
 	}
 	if out := evict(); out.WasLoaded || out.FreedBytes != 0 {
@@ -134,6 +134,21 @@ func TestPreloadAndEvictReachEveryNode(t *testing.T) {
 	if got, want := strings.Join(orders, ", "),
 		"preload n2 porep-2KiB, evict n1 porep-2KiB, evict n2 porep-2KiB"; got != want {
 		t.Errorf("orders %s, want %s", got, want)
+	}
+}
+
+// A node that does not load what it was told to is named.
+func TestPreloadThatANodeGivesUpFails(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	g.rack.mu.Lock()
+	g.rack.assets = wire.AssetsReply{Nodes: []wire.NodeAssets{{
+		Node: "n7", Circuits: []wire.CircuitState{{Device: "gpu0", Circuit: "porep-2KiB", Ready: true}},
+	}}}
+	g.rack.mu.Unlock()
+	_, err := g.client.PreloadSRS(g.ctx(), &cuzkv1.PreloadSrsRequest{CircuitId: "porep-2k"})
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "node n7") {
+		t.Errorf("%v", err)
 	}
 }
 

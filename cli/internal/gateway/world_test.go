@@ -335,6 +335,9 @@ func (r *fakeRack) orderAssets(_ context.Context, data []byte) (wire.Body, error
 				for k := range n.Assets {
 					n.Assets[k].Present = q.Do == wire.AssetsPreload
 				}
+				if q.Do == wire.AssetsEvict {
+					n.Assets = nil
+				}
 			}
 		}
 		return &wire.AssetsReply{}, nil
