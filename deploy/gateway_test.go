@@ -87,8 +87,8 @@ func (s *servers) gateway(program string) *logged {
 	target := "unix://" + filepath.Join(folder, "s")
 	tenant, operator := s.as(keyring.KindTenant, "main"), s.as(keyring.KindOperator, "ann")
 	cmd, log := exec.Command(program, "gateway", "--listen", target, "--server", tenant.URLs[0],
-		"--creds", tenant.CredsFile, "--ca", tenant.CAFile, "--set", "gateway.operator_creds_file="+operator.CredsFile, "--set", "http.listen=",
-		"--set", "test.kind=toy"), &logged{}
+		"--creds", tenant.CredsFile, "--ca", tenant.CAFile, "--set", "gateway.operator_creds_file="+operator.CredsFile,
+		"--set", "http.listen=", "--set", "test.kind=toy"), &logged{}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(s.t, cmd.Start())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -37,7 +38,7 @@ func (e *engine) await(ctx context.Context, id job.ID, within time.Duration) (*c
 	}
 	cause := context.Cause(ctx)
 	switch {
-	case cause == errTimeUp: //nolint:errorlint // it is the cause that was given above
+	case errors.Is(cause, errTimeUp):
 		return &cuzkv1.AwaitProofResponse{
 			JobId: string(id), Status: cuzkv1.AwaitProofResponse_TIMEOUT,
 			ErrorMessage: fmt.Sprintf("the job has not ended within %s; it goes on", within),
