@@ -392,10 +392,11 @@ func TestCountsAreThoseOfAModel(t *testing.T) {
 func TestCountsHoldUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t, flight.Config{Strict: true, Points: 16})
+	const writers, rounds = 8, 200
 	var all sync.WaitGroup
-	for range 8 {
+	for range writers {
 		all.Go(func() {
-			for range 12_000 {
+			for range rounds {
 				b := r.Allocate(ledger.ClassInput, 3, flight.Anonymous, "x")
 				b.Seal()
 				_ = r.Report()
@@ -406,7 +407,8 @@ func TestCountsHoldUnderConcurrency(t *testing.T) {
 	}
 	all.Wait()
 	report := r.Report()
-	if c := report.Class(ledger.ClassInput); !report.Idle() || c.GonePieces != 1600 || c.HighPieces > 8 {
+	if c := report.Class(ledger.ClassInput); !report.Idle() || c.GonePieces != writers*rounds ||
+		c.HighPieces > writers {
 		t.Errorf("%+v", c)
 	}
 }
