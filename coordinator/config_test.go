@@ -30,7 +30,8 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		"schedule.device_partitions_max=0", "schedule.quarantine_after=0", "keep.retention=0s", "keep.retention_count=0",
 		"keep.key_grace=0s", "keep.audit_count=0", "streams.tenants=UPPER", "streams.replicas=2", "streams.queue_bytes=1KiB",
 		"streams.event_age=0s",
-		"memory.margin=-0.1", "memory.drift_max=11", "memory.slack=-1B", "memory.store_every=0s", "ledger.cert_file=/a", "nats.key_file=/a",
+		"memory.margin=-0.1", "memory.drift_max=11", "memory.slack=-1B", "memory.store_every=0s",
+		"ledger.cert_file=/a", "nats.key_file=/a",
 	} {
 		c := coordinator.DefaultConfig()
 		_, err := config.Load(&c, config.Sources{Set: []string{set}})

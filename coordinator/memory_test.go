@@ -58,8 +58,8 @@ func memory(w *world, q *wire.MemoryRequest) *wire.MemoryReply {
 	return reply
 }
 
-// What was measured outlives the leader that heard of it: the next one, and one that starts after all were gone, book by
-// it. Drift is told as an event, once.
+// What was measured outlives the leader that heard of it: the next one, and one that starts after all were gone, book
+// by it. Drift is told as an event, once.
 func TestWhatWasLearnedOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	const really bytesize.Bytes = segmentBytes * 10 / 7

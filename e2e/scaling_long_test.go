@@ -232,7 +232,8 @@ func (n *node) workOn(core int) {
 	r.check(err)
 	enter := []string{"ip", "netns", "exec", space, "taskset", "-c", strconv.Itoa(core)}
 	common := []string{
-		"nats.urls=nats://" + net.JoinHostPort(server, port), "node=" + string(n.name), "spill.path=" + n.spill, "memory.claims=" + n.claims(),
+		"nats.urls=nats://" + net.JoinHostPort(server, port), "node=" + string(n.name), "spill.path=" + n.spill,
+		"memory.claims=" + n.claims(),
 		fmt.Sprintf("memory.ram_max=%d", 4*bytesize.GiB),
 	}
 	n.synth = start(r.t, "synth "+string(n.name), append(append(enter, built.synth), flags(quietly(), common,

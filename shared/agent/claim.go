@@ -83,13 +83,14 @@ func (r *ClaimRefusal) Error() string {
 	}
 	var others []string
 	for _, o := range r.Others {
-		others = append(others, fmt.Sprintf("node %s (agent %s, process %d, spill folder %s)", o.Node, o.Agent, o.PID, o.Spill))
+		others = append(others,
+			fmt.Sprintf("node %s (agent %s, process %d, spill folder %s)", o.Node, o.Agent, o.PID, o.Spill))
 	}
 	if r.Capacity == 0 {
 		return fmt.Sprintf("node %s cannot use %s: it is that of %s", r.Node, r.Resource, strings.Join(others, " and "))
 	}
-	return fmt.Sprintf("node %s cannot claim %s of %s: there are %s, of which %s are claimed by %s", r.Node, want, r.Resource,
-		r.Capacity, r.Claimed, strings.Join(others, " and "))
+	return fmt.Sprintf("node %s cannot claim %s of %s: there are %s, of which %s are claimed by %s", r.Node, want,
+		r.Resource, r.Capacity, r.Claimed, strings.Join(others, " and "))
 }
 
 // FaultKind implements fault.Classified.
@@ -114,8 +115,8 @@ const (
 	claimWait = 10 * time.Second
 )
 
-// TakeClaim claims memory of the host for a node, for the first of its workers that does, or joins the others. Errors: a
-// *ClaimRefusal when other agents that live have claimed so much that it does not fit, or when a live worker has the
+// TakeClaim claims memory of the host for a node, for the first of its workers that does, or joins the others. Errors:
+// a *ClaimRefusal when other agents that live have claimed so much that it does not fit, or when a live worker has the
 // spill folder under another name of the node; kind Invalid when the folder cannot be used.
 func TakeClaim(config ClaimConfig) (_ *Claim, err error) {
 	id, err := agentID(config.Spill, config.Group)

@@ -40,9 +40,9 @@
 //	lock                       flock around every claim: check and add are one step
 //	<agent>.claim              one agent's claim, held by a shared flock of each of its workers and engines
 //
-// A claim that does not fit beside those of agents that live is refused ([ClaimRefusal], kind Conflict, names who has
-// it). A claim that nobody holds, or of another boot, is void. Sums are bounded by what there is: in the agent's control
-// group, and on the whole host.
+// A claim that does not fit beside those of agents that live is refused ([ClaimRefusal], kind Conflict, names who
+// has it). A claim that nobody holds, or of another boot, is void. Sums are bounded by what there is: in the
+// agent's control group, and on the whole host.
 //
 // # Peaks
 //

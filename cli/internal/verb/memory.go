@@ -80,7 +80,8 @@ func (r *memoryPinned) human(w io.Writer) {
 	if r.Pinned {
 		what = "pinned"
 	}
-	row(w, what, "%s of %s for %s of circuit %s on devices of kind %q", r.Booked, r.Pool, r.Stage, oneLine(r.Circuit), r.Kind)
+	row(w, what, "%s of %s for %s of circuit %s on devices of kind %q", r.Booked, r.Pool, r.Stage,
+		oneLine(r.Circuit), r.Kind)
 }
 
 func (a *app) memoryCommand() *cobra.Command {

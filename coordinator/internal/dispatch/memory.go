@@ -81,8 +81,8 @@ func (l *Leader) sizesConfig() sizes.Config {
 	return sizes.Config{Margin: c.PeakMargin, DriftMax: c.DriftMax, Slack: c.PeakSlack}
 }
 
-// writeLearned stores what was learned, with a change that the scheduler gets to know only when it is stored. It runs in
-// its lane.
+// writeLearned stores what was learned, with a change that the scheduler gets to know only when it is stored. It runs
+// in its lane.
 func (l *Leader) writeLearned(ctx context.Context, change *scheduler.SizePinned) error {
 	var table *sizes.Table
 	var stored *store.Learned
@@ -146,8 +146,8 @@ func (l *Leader) writeTable(
 	return l.parts.Store.SaveLearned(ctx, stored, rows, speeds)
 }
 
-// Memory lists what was learned of attempts' memory and time, or pins a size. A pin is stored before the answer. Errors:
-// kind NotFound for what no node of the rack has, Conflict when another leader wrote at the same time.
+// Memory lists what was learned of attempts' memory and time, or pins a size. A pin is stored before the answer.
+// Errors: kind NotFound for what no node of the rack has, Conflict when another leader wrote at the same time.
 func (l *Leader) Memory(ctx context.Context, q *wire.MemoryRequest) (*wire.MemoryReply, error) {
 	if q.Do != "" {
 		change := &scheduler.SizePinned{
@@ -243,7 +243,8 @@ func sizeView(s *sizes.Size) wire.MemorySize {
 	return v
 }
 
-// sizeDrifted tells, in the log and as an event, that measured sizes begin or cease to be off from what workers compute.
+// sizeDrifted tells, in the log and as an event, that measured sizes begin or cease to be off from what workers
+// compute.
 func (l *Leader) sizeDrifted(d *scheduler.Drifted) {
 	l.log.Warn().Str("circuit", d.Circuit).Str("stage", string(d.Stage)).Str("kind", d.Kind).Str("pool", string(d.Pool)).
 		Stringer("computed", d.Computed).Stringer("p99", d.P99).Stringer("booked", d.Booked).

@@ -113,7 +113,8 @@ func (n *Node) devices(
 				continue
 			}
 			dv := scheduler.DeviceView{
-				Device: d.Device, Kind: clip(d.Name, sizes.KindBytesMax), Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
+				Device: d.Device, Kind: clip(d.Name, sizes.KindBytesMax),
+				Healthy: d.Healthy && b.State == wire.StateReady, Reason: d.Reason,
 				Instance: b.Instance, Wire: scheduler.Versions{Min: b.WireMin, Max: b.WireMax},
 				Circuits: map[string]scheduler.CircuitView{},
 			}

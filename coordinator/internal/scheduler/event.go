@@ -48,7 +48,8 @@ type (
 		BlameDevice bool
 		// Synth is how long synthesis took, Device for how long the device was taken; 0 is not known.
 		Synth, Device time.Duration
-		// Peaks are the most that the attempt had of each pool at each stage, by measurement; pools that were not measured are missing.
+		// Peaks are the most that the attempt had of each pool at each stage, by measurement; pools that were not
+		// measured are missing.
 		Peaks Peaks
 	}
 	// Shrunk says that bytes of a running attempt are gone.

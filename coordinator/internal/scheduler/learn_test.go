@@ -32,7 +32,8 @@ func peaks(w *world, name string, ram ...float64) (told []*scheduler.Drifted) {
 		w.addJob(job.ID(fmt.Sprint(name, i)), "c", 1, 0)
 		a := running[len(running)-1]
 		w.finish(scheduler.Ended{
-			Attempt: a, Outcome: job.OutcomeOK, Device: time.Second, Peaks: scheduler.Peaks{job.Synthesizing: {ledger.PoolRAM: gib(peak)}},
+			Attempt: a, Outcome: job.OutcomeOK, Device: time.Second,
+			Peaks: scheduler.Peaks{job.Synthesizing: {ledger.PoolRAM: gib(peak)}},
 		}, job.DefaultPolicy())
 		w.free(a, "n1")
 	}
@@ -114,7 +115,8 @@ func TestSizeOfSegmentsCountsAsRAM(t *testing.T) {
 			w.addJob(job.ID(fmt.Sprint(test.peak, i)), "c", 1, 0)
 			a := last.Attempt
 			w.finish(scheduler.Ended{
-				Attempt: a, Outcome: job.OutcomeOK, Device: time.Second, Peaks: scheduler.Peaks{job.Synthesizing: {ledger.PoolSHM: gib(test.peak)}},
+				Attempt: a, Outcome: job.OutcomeOK, Device: time.Second,
+				Peaks: scheduler.Peaks{job.Synthesizing: {ledger.PoolSHM: gib(test.peak)}},
 			}, job.DefaultPolicy())
 			w.free(a, "n1")
 		}

@@ -41,7 +41,8 @@ func (k Key) Check() error {
 	case k.Circuit == "" || len(k.Circuit) > CircuitBytesMax:
 		return fault.New(fault.Invalid, "circuit of %d bytes: must be 1 to %d", len(k.Circuit), CircuitBytesMax)
 	case k.Stage != job.Synthesizing && k.Stage != job.Proving:
-		return fault.New(fault.Invalid, "stage %.40q: sizes are learned for %s and %s", k.Stage, job.Synthesizing, job.Proving)
+		return fault.New(fault.Invalid, "stage %.40q: sizes are learned for %s and %s", k.Stage, job.Synthesizing,
+			job.Proving)
 	case len(k.Kind) > KindBytesMax:
 		return fault.New(fault.Invalid, "kind of device of %d bytes: must be 0 to %d", len(k.Kind), KindBytesMax)
 	}

@@ -148,8 +148,8 @@ type Outcome struct {
 }
 
 // Observe takes the measured peak of an attempt over, beside what the workers compute now. Another computed size is
-// that of another build or setting: what was measured beside the old one is worth nothing then. Measurements that cannot
-// be are left out.
+// that of another build or setting: what was measured beside the old one is worth nothing then. Measurements that
+// cannot be are left out.
 func (t *Table) Observe(now time.Time, k Key, computed, peak bytesize.Bytes) Outcome {
 	if k.Check() != nil || computed <= 0 || peak <= 0 || peak > bytesize.Max {
 		return Outcome{}

@@ -17,7 +17,7 @@ import (
 // claimRAM is the resource of the host's memory among claims.
 const claimRAM = "ram"
 
-// claim claims the node's memory beside other agents of the host.
+// takeClaim claims the node's memory beside other agents of the host.
 func (h *Host) takeClaim() error {
 	c := &h.config
 	if c.Memory.Claims == "" {
@@ -31,8 +31,8 @@ func (h *Host) takeClaim() error {
 		Folder: c.Memory.Claims, Spill: c.Spill.Path, Node: job.Node(c.Node), Group: c.Spill.Group, Parts: parts,
 	})
 	if fault.KindOf(err) == fault.Conflict {
-		return fault.WithHint(err, "set memory.ram_max and memory.shm_max of all workers of the host so that their sums fit, "+
-			"or memory.claims where agents do not share memory")
+		return fault.WithHint(err, "set memory.ram_max and memory.shm_max of all workers of the host so that their sums "+
+			"fit, or memory.claims where agents do not share memory")
 	}
 	return err
 }

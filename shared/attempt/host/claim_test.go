@@ -59,7 +59,8 @@ func TestNodesOfOneHostShareItsMemory(t *testing.T) {
 	if config.Validate() == nil {
 		t.Error("a relative folder is valid")
 	}
-	if config.Memory.Claims = DefaultConfig().Memory.Claims; !filepath.IsAbs(config.Memory.Claims) || config.Validate() != nil {
+	config.Memory.Claims = DefaultConfig().Memory.Claims
+	if !filepath.IsAbs(config.Memory.Claims) || config.Validate() != nil {
 		t.Errorf("the default: %v", config.Validate())
 	}
 }
