@@ -6,6 +6,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // lookEvery is the longest time between two looks for what dead workers left.
@@ -38,7 +39,8 @@ func (l *loop) takeUp(ctx, fetching context.Context) {
 			case <-fetching.Done():
 				return
 			}
-			l.Log.Info().Stringer("attempt", task.Attempt()).Msg("going on with what a dead worker left")
+			l.Log.Info().Stringer("attempt", task.Attempt()).EmbedObject(telemetry.InTrace(task.TraceParent())).
+				Msg("going on with what a dead worker left")
 			l.wg.Go(func() {
 				defer func() { <-l.slots }()
 				l.run(ctx, task, noDelivery{})

@@ -32,6 +32,7 @@ const (
 	KeyBitShare      = "c2.synthesis.sha.share"
 	KeyState         = "c2.job.state"
 	KeySeconds       = "c2.seconds"
+	KeyDatabase      = "db.system.name"
 	KeyTraceID       = "trace_id"
 	KeySpanID        = "span_id"
 )

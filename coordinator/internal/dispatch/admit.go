@@ -77,7 +77,8 @@ func (l *Leader) carryOut(ctx context.Context, call ledger.Call, d *scheduler.Ad
 	case fault.KindOf(err) == fault.Exhausted:
 		l.unclaim(ctx, call, d, err, &out)
 	default:
-		l.log.Warn().Err(err).Str("attempt", d.Attempt.String()).Msg("task not published yet")
+		l.log.Warn().Err(err).Str("attempt", d.Attempt.String()).
+			EmbedObject(telemetry.InTrace(attemptTrace(j.Record, d.Attempt))).Msg("task not published yet")
 	}
 	return out
 }
@@ -108,8 +109,11 @@ func (l *Leader) claim(ctx context.Context, d *scheduler.Admit) (j store.Job, be
 		if p.Fence+1 != d.Attempt.Fence {
 			return fault.New(fault.Conflict, "claim attempt %s: the partition has fence %d", d.Attempt, p.Fence)
 		}
-		_, err := r.Claim(d.Attempt.Partition, d.Place.Node, d.Place.Device, time.Now().UTC())
-		return err
+		if _, err := r.Claim(d.Attempt.Partition, d.Place.Node, d.Place.Device, time.Now().UTC()); err != nil {
+			return err
+		}
+		p.Last().TraceID = traceID(r)
+		return nil
 	})
 	return j, before, err
 }

@@ -27,7 +27,8 @@ func (l *Leader) assemble(s *jobState, r *job.Record) {
 			s.assembling = false
 			if err != nil {
 				s.retryAt = time.Now().Add(l.cfg.Tick)
-				l.log.Warn().Err(err).Str("c2.job.id", string(r.ID)).Msg("job not assembled yet")
+				l.log.Warn().Err(err).Str("c2.job.id", string(r.ID)).EmbedObject(telemetry.InTrace(r.TraceParent)).
+					Msg("job not assembled yet")
 			} else {
 				l.log.Info().Str("c2.job.id", string(r.ID)).Str("state", string(j.Record.State)).
 					EmbedObject(telemetry.InTrace(r.TraceParent)).Msg("job ended")

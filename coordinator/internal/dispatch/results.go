@@ -340,6 +340,7 @@ func (l *Leader) judged(result *wire.Result, out *settlement, err error) {
 			l.orphans.Add(1)
 		}
 		l.log.Info().Str("attempt", result.Attempt.String()).Str("outcome", string(result.Outcome)).
+			EmbedObject(telemetry.InTrace(result.TraceParent)).
 			Msg("result came too late and changed nothing")
 		return
 	}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -20,6 +21,15 @@ import (
 func traceOf(r *job.Record) telemetry.TraceContext {
 	c, _ := telemetry.ParseTrace(r.TraceParent) //nolint:errcheck // what is no context is none
 	return c
+}
+
+// traceID is its id as an attempt's history has it (B50), "" for none.
+func traceID(r *job.Record) string {
+	c := traceOf(r)
+	if !c.Valid() {
+		return ""
+	}
+	return hex.EncodeToString(c.TraceID[:])
 }
 
 // attemptTrace names the span of an attempt's start, which all of the attempt is below, in the form of records and
@@ -72,7 +82,8 @@ func (l *Leader) traceClaim(r *job.Record, d *scheduler.Admit, before *job.Parti
 }
 
 // amountFacts are the bytes that an attempt asks for, by pool.
-func amountFacts(d *scheduler.Admit) (facts []telemetry.Fact) {
+func amountFacts(d *scheduler.Admit) []telemetry.Fact {
+	facts := []telemetry.Fact{telemetry.String(telemetry.KeyDatabase, "redis")}
 	for pool, bytes := range d.Needs.Amounts {
 		name, _, _ := strings.Cut(string(pool), ":")
 		facts = append(facts, telemetry.Int(telemetry.KeyBytes+"."+name, bytes))

@@ -145,7 +145,8 @@ func (t *task) take(ctx context.Context, r *attempt.Run) (*agent.Held, error) {
 // free and the sweep of the spill folders look for the segment again.
 func (t *task) giveBack(segment *handoff.Segment) {
 	if err := segment.GiveBack(); err != nil {
-		t.device.config.Log.Error().Err(err).Stringer("attempt", t.Attempt()).Msg("segment was not given back")
+		t.device.config.Log.Error().Err(err).Stringer("attempt", t.Attempt()).
+			EmbedObject(telemetry.InTrace(t.TraceParent())).Msg("segment was not given back")
 	}
 }
 
@@ -157,7 +158,8 @@ func (t *task) free(ctx context.Context, r *attempt.Run, held *agent.Held) {
 		err = nil
 	}
 	if err = held.Free(ctx, err); err != nil {
-		t.device.config.Log.Error().Err(err).Stringer("attempt", r.Attempt()).Msg("booking stays for now")
+		t.device.config.Log.Error().Err(err).Stringer("attempt", r.Attempt()).
+			EmbedObject(telemetry.InTrace(t.TraceParent())).Msg("booking stays for now")
 		return
 	}
 	r.Freed(ctx)
@@ -178,6 +180,7 @@ func (t *task) prove(
 			return result, err
 		}
 		t.device.config.Log.Warn().Stringer("attempt", r.Attempt()).Str("cause", crash.Cause).
+			EmbedObject(telemetry.InTrace(t.TraceParent())).
 			Msg("engine crashed with several proofs in it, this one is tried again alone")
 	}
 }

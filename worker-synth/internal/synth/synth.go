@@ -321,7 +321,8 @@ func (m *making) create(ctx context.Context) error {
 				return err
 			}
 			m.why = "no room in memory: " + short.Error()
-			m.log.Warn().Err(err).Stringer("attempt", spec.Attempt).Msg("no room in memory, segment goes to disk")
+			m.log.Warn().Err(err).Stringer("attempt", spec.Attempt).EmbedObject(telemetry.InTrace(m.task.TraceParent())).
+				Msg("no room in memory, segment goes to disk")
 			if err := m.rebook(ctx, kind); err != nil {
 				return err
 			}
