@@ -51,6 +51,12 @@ func asking(t *testing.T) map[string][]string {
 				line = append(line, "n1")
 			case "CIRCUIT":
 				line = append(line, "porep-2KiB")
+			case "STAGE":
+				line = append(line, "proving")
+			case "POOL":
+				line = append(line, "ram")
+			case "BYTES":
+				line = append(line, "1GiB")
 			case "|", "--out":
 				lines[name] = line
 				return
