@@ -253,6 +253,9 @@ func (g *trail) checkLost() {
 				g.t.Fatalf("partition %d with fence %d has no span %q", i, fence, name)
 				return nil
 			}
+			if a.TraceID != traceID(g.t, g.record.TraceParent) {
+				g.t.Errorf("the lost attempt's history names trace %q (B50)", a.TraceID)
+			}
 			began := of(a.Fence, telemetry.SpanAttempt)
 			of(a.Fence, telemetry.SpanWork)
 			if gone := of(a.Fence, telemetry.SpanLost); !gone.Failed || gone.Parent != began.ID || gone.Status == "" {
