@@ -65,6 +65,7 @@ func TestLongB81SegmentLargerThanSHM(t *testing.T) {
 			if h := r.host(); h == nil || h.Capacity[ledger.PoolSHM] > 4*bytesize.MiB {
 				t.Errorf("capacity %+v", h)
 			}
+			r.wait("the other worker can hear a signal", func() bool { return r.beat(wire.RoleGPU).Instance != "" })
 			for _, p := range first {
 				if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Fatal(err)
