@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to it that the real programs which the tests start themselves are installed: Redis 7 and Prometheus (NATS comes
-# as a Go module), Chromium with Node.js and the library that drives it.
+# as a Go module), Chromium with Node.js and the library that drives it, and tmux.
 # As root on Debian it installs what is missing; otherwise it ends with the list.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,7 @@ missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
 { command -v prometheus && command -v promtool; } >/dev/null || missing+=(prometheus)
 command -v chromium >/dev/null || missing+=(chromium)
+command -v tmux >/dev/null || missing+=(tmux)
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
 if [ ${#missing[@]} -eq 0 ]; then

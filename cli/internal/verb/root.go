@@ -77,6 +77,7 @@ func (a *app) root() *cobra.Command {
 		a.resultCommand(),
 		a.nodesCommand(),
 		a.flightCommand(),
+		a.topCommand(),
 		a.memoryCommand(),
 		a.drainCommand(),
 		a.intakeCommand(),
