@@ -72,8 +72,8 @@ func (x *terminal) keys(names ...string) {
 	}
 }
 
-// An operator looks at a rack in a real terminal: sees nodes, devices and a job at work, opens it, drains a node and takes
-// that back, and cancels the job. The screen follows when the coordinator goes and another one comes.
+// An operator looks at a rack in a real terminal: sees nodes, devices and a job at work, opens it, drains a node and
+// takes that back, and cancels the job. The screen follows when the coordinator goes and another one comes.
 func TestOperatorFollowsTheRackInATerminal(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)

@@ -12,6 +12,6 @@
 // Everything from outside is shown as printable text of known width: control characters, marks that combine, and what
 // changes the direction of text become "?". No line is wider than the screen.
 //
-// Limits: the newest JobsMax jobs; screens of at least ColumnsMin columns. It does not page through older jobs and keeps
-// no history.
+// Limits: the newest JobsMax jobs; screens of at least ColumnsMin columns. It does not page through older jobs and
+// keeps no history.
 package top

@@ -198,7 +198,9 @@ func (m *model) askWhy() tea.Cmd {
 		m.why = waits{id: id}
 	}
 	fresh := &answer[wire.WhyReply]{value: m.why.reply.value, at: m.why.reply.at}
-	command := ask(m, asksWhy, fresh, func(ctx context.Context) (*wire.WhyReply, error) { return m.source.Why(ctx, tenant, id) })
+	command := ask(m, asksWhy, fresh, func(ctx context.Context) (*wire.WhyReply, error) {
+		return m.source.Why(ctx, tenant, id)
+	})
 	return func() tea.Msg {
 		apply, _ := command().(answerMsg)
 		return answerMsg(func() {

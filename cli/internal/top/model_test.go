@@ -26,10 +26,10 @@ var rewrite = flag.Bool("rewrite", false, "write the frames of testdata") //noli
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden compares a frame with testdata/<name>.txt.
+// golden compares a frame with testdata/frames/<name>.txt.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
+	path := filepath.Join("testdata/frames", name+".txt")
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // for all to look at
 			t.Fatal(err)
@@ -66,9 +66,12 @@ func TestFramesLookAsTheyDid(t *testing.T) {
 // Nothing that the rack says reaches the terminal as anything but text, and no screen is too small for it.
 func TestHostileNamesStayText(t *testing.T) {
 	t.Parallel()
-	letters := rapid.SampledFrom([]string{"\x1b[2J", "\x07", "\n", "\t", "a", "世", "é", "e\u0301", "\u202e", "\u200d", "👩", "🇩", "\xff",
+	letters := rapid.SampledFrom([]string{"\x1b[2J", "\x07", "\n", "\t", "a", "世", "é", "e\u0301",
+		"\u202e", "\u200d", "👩", "🇩", "\xff",
 		"\x9b31m", "\x00", "ᄀ", "ᅡ", "한", "|", "\u2028"})
-	hostile := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(letters, 0, 60).Draw(t, "letters"), "") })
+	hostile := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(letters, 0, 60).Draw(t, "letters"), "")
+	})
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScreen(t, rapid.IntRange(1, 200).Draw(rt, "width"), rapid.IntRange(1, 60).Draw(rt, "height"))
 		name := func() string { return hostile.Draw(rt, "name") }
@@ -86,7 +89,8 @@ func TestHostileNamesStayText(t *testing.T) {
 		f.why.Reasons[0].Text, f.record.Key, f.record.Partitions[0].Stage = name(), name(), job.Stage(name())
 		f.flight.Nodes[0].Leaks = []flight.Leak{{Process: name(), Why: name()}}
 		s.tick()
-		s.keys(rapid.SliceOfN(rapid.SampledFrom([]string{"enter", "esc", "tab", "down", "up", "s", "r", "c", "d", "?", "/", "a",
+		s.keys(rapid.SliceOfN(rapid.SampledFrom([]string{"enter", "esc", "tab", "down", "up", "s", "r", "c", "d",
+			"?", "/", "a",
 			"y", "end"}), 0, 12).Draw(rt, "keys")...)
 		if rapid.Bool().Draw(rt, "away") {
 			f.err = errors.New(name())
@@ -121,7 +125,8 @@ func TestScreenOutlivesALeaderThatGoesAway(t *testing.T) {
 		s.tick()
 	}
 	text := s.text()
-	for _, want := range []string{"as of 12:00:01", "no answer about nodes for 5s: no responders?[2J", "n1", "01890a5d..8059"} {
+	for _, want := range []string{"as of 12:00:01", "no answer about nodes for 5s: no responders?[2J", "n1",
+		"01890a5d..8059"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("away: no %q in\n%s", want, text)
 		}
@@ -135,7 +140,8 @@ func TestScreenOutlivesALeaderThatGoesAway(t *testing.T) {
 	s = newScreen(t, 100, 30)
 	s.fake.err = errors.New("nobody")
 	s.tick()
-	if text := s.text(); !strings.Contains(text, "no answer yet") || !strings.Contains(text, "no answer about nodes: nobody") {
+	text = s.text()
+	if !strings.Contains(text, "no answer yet") || !strings.Contains(text, "no answer about nodes: nobody") {
 		t.Errorf("never there:\n%s", text)
 	}
 }

@@ -132,7 +132,8 @@ func (m *model) cells(n *wire.NodeView) []line {
 	var cells []line
 	for _, pool := range n.Capacity.Pools() {
 		used, whole := n.Reserved[pool], n.Capacity[pool]
-		cells = append(cells, join(column(soft, 7, "%s", pool), bar(used, whole, 12), say(plain, " %s", amounts(used, whole))))
+		cells = append(cells, join(column(soft, 7, "%s", pool), bar(used, whole, 12),
+			say(plain, " %s", amounts(used, whole))))
 	}
 	var troubles []line // have a line of their own
 	for i := range n.Devices {
@@ -330,14 +331,15 @@ func (m *model) bufferLines() []line {
 			addHeld(sums, report)
 		}
 		for _, l := range n.Leaks {
-			leaks = append(leaks, say(bad, "  LEAK on %s: %s has %s of %s %s: %s", n.Node, l.Process, l.Bytes, l.Class, l.Label, l.Why))
+			leaks = append(leaks, say(bad, "  LEAK on %s: %s has %s of %s %s: %s", n.Node, l.Process, l.Bytes, l.Class,
+				l.Label, l.Why))
 		}
 		if n.Defects > 0 {
 			leaks = append(leaks, say(bad, "  DEFECT on %s: %d buffers counted wrongly", n.Node, n.Defects))
 		}
 	}
-	lines := []line{join(say(soft, "BUFFERS"), say(soft, "  of %s: %d proofs pending, %d waiting, %s beyond", scope, pending,
-		waiting, beyond))}
+	lines := []line{join(say(soft, "BUFFERS"), say(soft, "  of %s: %d proofs pending, %d waiting, %s beyond", scope,
+		pending, waiting, beyond))}
 	lines = append(lines, leaks...)
 	for _, class := range slices.Sorted(maps.Keys(sums)) {
 		lines = append(lines, sums[class].line(class))

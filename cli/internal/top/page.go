@@ -81,8 +81,8 @@ const (
 
 // fill is a style's colour in a drawing.
 func (s style) fill() string {
-	return [...]string{plain: "#d8dee9", soft: "#8a94a6", strong: "#ffffff", good: "#8fce7e", busy: "#6cc3d5", bad: "#f07a7a",
-		marked: "#ffffff"}[s]
+	return [...]string{plain: "#d8dee9", soft: "#8a94a6", strong: "#ffffff", good: "#8fce7e", busy: "#6cc3d5",
+		bad: "#f07a7a", marked: "#ffffff"}[s]
 }
 
 // SVG draws it as a terminal shows it.

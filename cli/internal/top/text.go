@@ -125,7 +125,8 @@ func join(parts ...line) (all line) {
 	return all
 }
 
-// printable is a text as it may be shown: each letter takes one column or two, and none changes others, or the terminal.
+// printable is a text as it may be shown: each letter takes one column or two, and none changes others or the
+// terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

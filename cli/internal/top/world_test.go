@@ -97,7 +97,9 @@ func newFake() *fake {
 	f := &fake{asked: map[string]int{}}
 	f.nodes = wire.NodesReply{Leader: "c0ffee00-1", Term: 3, Ready: true, Waiting: 6, Nodes: []wire.NodeView{
 		{Node: "n1", Ready: true, SeenAt: ago(time.Second), Capacity: pools(64, 32), Reserved: pools(48, 4), Running: 3,
-			SynthSlots: 2, Devices: []wire.DeviceView{{Device: "gpu0", Name: "NVIDIA A4000", Healthy: true, Circuits: []string{"c"}}}},
+			SynthSlots: 2, Devices: []wire.DeviceView{
+				{Device: "gpu0", Name: "NVIDIA A4000", Healthy: true, Circuits: []string{"c"}},
+			}},
 		{Node: "n2", Ready: true, Draining: true, SeenAt: ago(2 * time.Second), Capacity: pools(128, 64),
 			Reserved: pools(2, 0), Running: 1, SynthSlots: 4, Devices: []wire.DeviceView{
 				{Device: "gpu0", Healthy: true, Circuits: []string{"c"}},
@@ -121,7 +123,8 @@ func newFake() *fake {
 		},
 	}}}}}
 	f.why = wire.WhyReply{Reasons: []wire.Reason{{
-		Partitions: []int{0, 1, 2, 5}, Text: "ram of n1: 3 GiB missing", Holders: []wire.Holder{{Name: "attempt 1", Bytes: gib(16)}},
+		Partitions: []int{0, 1, 2, 5}, Text: "ram of n1: 3 GiB missing",
+		Holders: []wire.Holder{{Name: "attempt 1", Bytes: gib(16)}},
 	}}}
 	f.record = job.Record{Tenant: "main", Key: "sector-4245", Circuit: "32GiB", Miner: "f01000", SectorNumber: 4245,
 		State: job.Active, SubmittedAt: ago(5 * time.Minute), Partitions: []job.Partition{

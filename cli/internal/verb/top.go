@@ -37,9 +37,9 @@ func (a *app) topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "look at the rack full-screen as it changes: nodes, pools, devices, jobs, what they wait for, buffers",
-		Long: "top shows the rack full-screen: nodes with their pools as bars, devices, jobs, why one waits, and the large\n" +
-			"buffers. \"?\" lists its keys: open, cancel, drain, sort, filter. Where standard output is no terminal it writes\n" +
-			"a line for each change instead. With --once it prints one overview.",
+		Long: "top shows the rack full-screen: nodes with their pools as bars, devices, jobs, why one waits, and the\n" +
+			"large buffers. \"?\" lists its keys: open, cancel, drain, sort, filter. Where standard output is no terminal\n" +
+			"it writes a line for each change instead. With --once it prints one overview.",
 		Args: noArgs,
 		PreRunE: func(c *cobra.Command, _ []string) error {
 			switch {
