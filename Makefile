@@ -106,6 +106,14 @@ bench: build bench-rack ## measure synthesis, proving and the rack (the recipes 
 bench-rack: servers ## measure the rack with real servers and programs (as root, eight minutes on a quiet machine)
 	./docs/bench/rack.sh $(SCRATCH)/bench-rack
 
+PICTURES = $(abspath $(SCRATCH))/screenshots
+
+.PHONY: screenshots
+screenshots: servers ## make the pictures of docs/pictures: the web page in a browser and proofrack top, of a real rack
+	SCREENSHOTS=$(PICTURES) go test -count 1 -timeout 10m -run '^TestOperatorFollows' github.com/proofrack/proofrack/e2e
+	mkdir -p docs/pictures
+	cp $(PICTURES)/rack.png $(PICTURES)/top.svg docs/pictures/
+
 .PHONY: plan-history
 plan-history: build ## plan the published history of a one-box prover, into docs/bench
 	./bin/proofrack plan history --pictures docs/bench > bin/plan-history.md
