@@ -95,7 +95,7 @@ func nodeState(n *wire.NodeView) string {
 }
 
 // cellColumns is the width of a pool's or a device's cell.
-const cellColumns = 38
+const cellColumns = 42
 
 // nodeLines are all nodes, and the line of the chosen one.
 func (m *model) nodeLines() (lines []line, chosen int) {
@@ -166,7 +166,9 @@ func (m *model) cells(n *wire.NodeView) []line {
 }
 
 // amounts says how much of a pool is booked.
-func amounts(used, whole bytesize.Bytes) string { return fmt.Sprintf("%s of %s", used, whole) }
+func amounts(used, whole bytesize.Bytes) string {
+	return fmt.Sprintf("%s of %s", size(used), size(whole))
+}
 
 // barColumns is the width of a job's bar.
 const barColumns = 12
@@ -267,7 +269,7 @@ func (m *model) reason(r *wire.Reason) []line {
 		if h.Since != nil {
 			held = " for " + m.config.since(*h.Since)
 		}
-		lines = append(lines, say(soft, "               %s holds %s%s", h.Name, h.Bytes, held))
+		lines = append(lines, say(soft, "               %s holds %s%s", h.Name, size(h.Bytes), held))
 	}
 	return lines
 }
@@ -331,7 +333,7 @@ func (m *model) bufferLines() []line {
 			addHeld(sums, report)
 		}
 		for _, l := range n.Leaks {
-			leaks = append(leaks, say(bad, "  LEAK on %s: %s has %s of %s %s: %s", n.Node, l.Process, l.Bytes, l.Class,
+			leaks = append(leaks, say(bad, "  LEAK on %s: %s has %s of %s %s: %s", n.Node, l.Process, size(l.Bytes), l.Class,
 				l.Label, l.Why))
 		}
 		if n.Defects > 0 {
@@ -339,7 +341,7 @@ func (m *model) bufferLines() []line {
 		}
 	}
 	lines := []line{join(say(soft, "BUFFERS"), say(soft, "  of %s: %d proofs pending, %d waiting, %s beyond", scope,
-		pending, waiting, beyond))}
+		pending, waiting, size(beyond)))}
 	lines = append(lines, leaks...)
 	for _, class := range slices.Sorted(maps.Keys(sums)) {
 		lines = append(lines, sums[class].line(class))
@@ -367,8 +369,8 @@ func (h *held) line(class ledger.Class) line {
 	for _, s := range slices.Sorted(maps.Keys(h.stages)) {
 		stages = append(stages, fmt.Sprintf("%d %s", h.stages[s], s))
 	}
-	return join(column(plain, 13, "  %s", class), column(plain, 5, "%d", h.pieces), column(plain, 11, "%s", h.bytes),
-		column(soft, 17, "most %s", h.most), say(soft, "%s", strings.Join(stages, ", ")))
+	return join(column(plain, 13, "  %s", class), column(plain, 5, "%d", h.pieces), column(plain, 11, "%s", size(h.bytes)),
+		column(soft, 15, "most %s", size(h.most)), say(soft, "%s", strings.Join(stages, ", ")))
 }
 
 // faultText is a fault with its remedy.

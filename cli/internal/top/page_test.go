@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -140,5 +141,17 @@ func TestFollowEndsWhenNobodyReads(t *testing.T) {
 	_ = r.Close()
 	if err := Follow(t.Context(), testConfig(), newFake(), w); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("ended by %v", err)
+	}
+}
+
+func TestSizesAreShort(t *testing.T) {
+	t.Parallel()
+	for want, b := range map[string]bytesize.Bytes{
+		"0 B": 0, "999 B": 999, "1.0 KiB": 1000, "1 KiB": bytesize.KiB, "21.9 GiB": 21*bytesize.GiB + 900*bytesize.MiB,
+		"780 MiB": 779*bytesize.MiB + 600*bytesize.KiB, "8 EiB": 1<<63 - 1,
+	} {
+		if got := size(b); got != want {
+			t.Errorf("%d is %q, not %q", b, got, want)
+		}
 	}
 }

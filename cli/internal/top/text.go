@@ -172,3 +172,17 @@ func bar(used, whole bytesize.Bytes, width int) line {
 	}
 	return line{{"[", soft}, {strings.Repeat("#", full), look}, {strings.Repeat(".", inside-full), soft}, {"]", soft}}
 }
+
+// size is an amount for people, of three digits where it has as many: "21.9 GiB".
+func size(b bytesize.Bytes) string {
+	value, unit := float64(b), 0
+	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for value >= 1000 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	digits := 1
+	if unit == 0 || value >= 100 || value == float64(int64(value)) {
+		digits = 0
+	}
+	return fmt.Sprintf("%.*f %s", digits, value, units[unit])
+}
