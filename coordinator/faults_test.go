@@ -349,8 +349,8 @@ func TestB105ADeadNodeAndItsJobsAreSeenAlike(t *testing.T) {
 	w.settles("n1", "n2")
 }
 
-// B24: a device that makes bad proofs is taken out, kept out over a change of leader, and let back by an operator; no bad
-// proof counts (invariant 4).
+// B24: a device that makes bad proofs is taken out, kept out over a change of leader, and let back by an operator; no
+// bad proof counts (invariant 4).
 func TestB24ADeviceWithBadProofsIsTakenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *coordinator.Config) {

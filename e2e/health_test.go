@@ -21,8 +21,8 @@ type probed struct {
 	address string
 }
 
-// Bounds of field report B108, five seconds and one, with room for a crowded machine. What must not be is that an answer
-// waits for what hangs, or that nobody looks.
+// Bounds of field report B108, five seconds and one, with room for a crowded machine. What must not be is that an
+// answer waits for what hangs, or that nobody looks.
 const (
 	unreadyWithin = 30 * time.Second
 	answerWithin  = 10 * time.Second

@@ -24,8 +24,8 @@ func (r *rack) submitUntil(deadline time.Time, seed uint64) *submitted {
 	return r.accepted(s.Job, seed)
 }
 
-// reachedWith submits a job of one partition that stays at a hook point. Where the machine does not get there before the
-// deadline the job fails, and the next one gets more time.
+// reachedWith submits a job of one partition that stays at a hook point. Where the machine does not get there before
+// the deadline the job fails, and the next one gets more time.
 func (r *rack) reachedWith(within time.Duration, point string) (deadline time.Time, j *submitted) {
 	r.t.Helper()
 	for ; ; within *= 2 {
@@ -51,7 +51,9 @@ func TestB47ProofAfterTheDeadlineIsAccepted(t *testing.T) {
 	r.startCoordinator()
 	n := r.addNode("n1")
 	n.startSynth()
-	n.startGPU(r.hooked("pause@gpu.mid-proof", "pause@gpu.mid-proof#2", "pause@gpu.mid-proof#3", "pause@gpu.mid-proof#4")...)
+	n.startGPU(r.hooked(
+		"pause@gpu.mid-proof", "pause@gpu.mid-proof#2", "pause@gpu.mid-proof#3", "pause@gpu.mid-proof#4",
+	)...)
 	r.ready()
 	point, within := "gpu.mid-proof#1", 2*lease
 	deadline, j := r.reachedWith(within, point)

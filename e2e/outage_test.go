@@ -18,9 +18,9 @@ func simulated(start, finish time.Duration) []string {
 	return []string{fmt.Sprintf(`simulate={cpu='{"start_time_ns":%d,"finish_time_ns":%d}'}`, start, finish)}
 }
 
-// B62, B106: NATS is away, then Redis is, then the leader is killed: the device has work ahead and goes on with it, and
-// nothing is begun again. Each time the device is held at a job's first proof until enough is sealed and fetched and the
-// server is gone. (For how long it idles is in a long test and measured by make bench.)
+// B62, B106: NATS is away, then Redis is, then the leader is killed: the device has work ahead and goes on with it,
+// and nothing is begun again. Each time the device is held at a job's first proof until enough is sealed and fetched
+// and the server is gone. (For how long it idles is in a long test and measured by make bench.)
 func TestB62B106ADeviceWorksOnWhileAServerIsAway(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)

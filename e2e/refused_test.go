@@ -25,7 +25,9 @@ func TestWhatCanNeverEndIsRefusedAtOnce(t *testing.T) {
 		kind  fault.Kind
 		texts []string
 	}{
-		"small":    {fault.Exhausted, []string{"a partition of toy needs ", "the quota of tenant small is 4 KiB", "quota_bytes"}},
+		"small": {fault.Exhausted, []string{
+			"a partition of toy needs ", "the quota of tenant small is 4 KiB", "quota_bytes",
+		}},
 		"stranger": {fault.NotFound, []string{"no tenant stranger", "streams.tenants"}},
 	} {
 		c := client.New(r.bus, tenant)

@@ -68,8 +68,8 @@ func TestB44BurstAndCrashSpreadByFreeBudget(t *testing.T) {
 	r.checkQuiet()
 }
 
-// workInBurst starts a node whose room is bounded and whose device takes a second, but for the first proof, which a hook
-// in a folder holds.
+// workInBurst starts a node whose room is bounded and whose device takes a second, but for the first proof, which a
+// hook in a folder holds.
 func (n *node) workInBurst(hold string) {
 	n.rack.t.Helper()
 	budget := fmt.Sprintf("memory.shm_max=%d", bytesize.Bytes(burstRooms()[n.name])*burstSegment)

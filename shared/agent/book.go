@@ -26,8 +26,8 @@ import (
 // BookingsMax bounds the bookings of a node.
 const BookingsMax = 1024
 
-// What callers may ask for with errors.Is; the kind of the first three is Conflict, of ErrNotBooked NotFound, of ErrFreed
-// Lost, of ErrBookClosed Internal.
+// What callers may ask for with errors.Is; the kind of the first three is Conflict, of ErrNotBooked NotFound, of
+// ErrFreed Lost, of ErrBookClosed Internal.
 var (
 	// ErrBooked: a live worker holds a booking of this attempt.
 	ErrBooked = errors.New("attempt is booked by a live worker")

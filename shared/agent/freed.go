@@ -11,18 +11,18 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// An attempt that ended here leaves a mark, an empty file, made in the same step that takes its booking out of the book.
-// Its bytes are reported free while its record still says that it runs, since the outcome has yet to be looked at; if
-// its message comes once more meanwhile, to a worker that has not seen it before, that must not book bytes that the
-// ledger gives to others by then. The mark goes when the record says that the attempt is over.
+// An attempt that ended here leaves a mark, an empty file, made in the same step that takes its booking out of the
+// book. Its bytes are reported free while its record still says that it runs, since the outcome has yet to be looked
+// at; if its message comes once more meanwhile, to a worker that has not seen it before, that must not book bytes that
+// the ledger gives to others by then. The mark goes when the record says that the attempt is over.
 
 // freedMax bounds the marks; the oldest jobs' go first.
 const freedMax = BookingsMax
 
 func (b *Book) freedPath(a job.Attempt) string { return b.path(freedPrefix + a.String()) }
 
-// noteFreed makes the mark. It must run under the lock. A folder without room for it keeps nothing from being freed: the
-// worst without it is work that is done again, and that the node's own bound holds for.
+// noteFreed makes the mark. It must run under the lock. A folder without room for it keeps nothing from being freed:
+// the worst without it is work that is done again, and that the node's own bound holds for.
 func (b *Book) noteFreed(a job.Attempt) {
 	f, err := os.OpenFile(b.freedPath(a), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err == nil {

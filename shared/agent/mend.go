@@ -193,7 +193,8 @@ func (b *Book) Mend(ctx context.Context, current func(context.Context, job.Attem
 	return m, nil
 }
 
-// stale asks about the bookings that no live worker holds, and the marks of ended attempts. It does so without the lock.
+// stale asks about the bookings that no live worker holds, and the marks of ended attempts. It does so without the
+// lock.
 func (b *Book) stale(
 	ctx context.Context, current func(context.Context, job.Attempt) (bool, error),
 ) (map[job.Attempt]bool, error) {

@@ -137,8 +137,8 @@ func TestBookAgainstAModel(t *testing.T) {
 }
 
 // TestAdmitDoesNotReadTheWholeBook: with 300 bookings in the book, an admission takes less time than reading all files
-// again, and parsing them. (That it takes less than a millisecond is the benchmark's figure.) Others may be busy here, so
-// the best of many are compared.
+// again, and parsing them. (That it takes less than a millisecond is the benchmark's figure.) Others may be busy here,
+// so the best of many are compared.
 func TestAdmitDoesNotReadTheWholeBook(t *testing.T) {
 	n := newNode(t)
 	fillBook(t, n, 300)

@@ -9,8 +9,8 @@
 //
 // Limits: a family shows at most Config.SeriesMax series; what is over that is left out and counted
 // (c2_metrics_left_out). A Source that does not answer in time costs its own families only (c2_metrics_source_up).
-// Label values are names that an operator gave or that a table in the code has; jobs, traces, paths and processes are no
-// labels.
+// Label values are names that an operator gave or that a table in the code has; jobs, traces, paths and processes are
+// no labels.
 //
 // A family or a number of labels that the list does not have is a fault of the program and panics.
 package metrics

@@ -47,8 +47,8 @@ func makeTenants(quotas map[job.Tenant]Quota) map[job.Tenant]*tenant {
 	return made
 }
 
-// FitsQuota tells whether a partition of a circuit is larger than all that its tenant may have booked, on every device that
-// says what it takes; then the error is fault.Exhausted with both numbers. It is nil while none says so.
+// FitsQuota tells whether a partition of a circuit is larger than all that its tenant may have booked, on every device
+// that says what it takes; then the error is fault.Exhausted with both numbers. It is nil while none says so.
 func (c *Core) FitsQuota(name job.Tenant, circuit string) error {
 	t, known := c.tenantOf(name), c.circuits[circuit]
 	if t == nil || t.quota.Bytes == 0 || known == nil {

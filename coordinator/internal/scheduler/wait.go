@@ -15,8 +15,8 @@ type Wait struct {
 	// Pool is what is short, of waits for memory; else "".
 	Pool       ledger.Pool
 	Partitions int
-	// Needed is what they ask for, by pool, and Missing what each lacks of Pool, added up. Both are of the place where they
-	// could run soonest; nothing is known of those that can run nowhere.
+	// Needed is what they ask for, by pool, and Missing what each lacks of Pool, added up. Both are of the place where
+	// they could run soonest; nothing is known of those that can run nowhere.
 	Needed  ledger.Amounts
 	Missing bytesize.Bytes
 }

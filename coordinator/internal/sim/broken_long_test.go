@@ -123,8 +123,8 @@ var brokenBuilds = []broken{
 	},
 }
 
-// seedsAfter is how many seeds after the named one may show the mistake instead: each change of the product may have its
-// goroutines take other turns, and the named seed another way.
+// seedsAfter is how many seeds after the named one may show the mistake instead: each change of the product may have
+// its goroutines take other turns, and the named seed another way.
 const seedsAfter = 30
 
 // TestLongEachBrokenBuildIsCaught builds each of the mistakes and has its seed show it. Without the mistake the seed
