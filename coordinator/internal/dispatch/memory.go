@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"context"
 	"fmt"
 	"slices"
@@ -118,8 +119,8 @@ type errTable struct{ error }
 func (e errTable) Unwrap() error { return e.error }
 
 func refusedByTable(err error) bool {
-	_, ok := err.(errTable) //nolint:errorlint // it is not wrapped
-	return ok
+	var refused errTable
+	return errors.As(err, &refused)
 }
 
 func (l *Leader) writeTable(
