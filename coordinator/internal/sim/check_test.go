@@ -211,7 +211,7 @@ func (w *world) seeGrant(h *host, b *ledger.NodeBook, granted job.Attempt) {
 		count(b.Entries[i].Attempt, b.Entries[i].Amounts)
 	}
 	h.mu.Lock()
-	settled := maps.Clone(h.freed)
+	settled := maps.Clone(h.ended)
 	for a, held := range h.book {
 		count(a, held.amounts)
 		settled[a] = true

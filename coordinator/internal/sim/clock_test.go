@@ -24,11 +24,21 @@ func (w *world) newClock(who string) *clock {
 // jump sets the clock anew: mostly near the truth, now and then far from it.
 func (c *clock) jump(d *dice) {
 	wrong := []time.Duration{0, 50 * time.Millisecond, 3 * time.Second, time.Minute, 12 * time.Hour}[d.pick(5)]
-	c.offset = int64(wrong)
+	offset := int64(wrong)
 	if d.chance(0.5) {
-		c.offset = -c.offset
+		offset = -offset
 	}
+	if c.who == ledgerClock {
+		offset = max(offset, c.offset-int64(ledgerBackMax))
+	}
+	c.offset = offset
 }
+
+// The ledger's clock does not go back by more than this: its books stand still for as long, and no lease ends.
+const (
+	ledgerClock   = "ledger"
+	ledgerBackMax = 50 * time.Millisecond
+)
 
 // use has the goroutine that calls it, and all that it starts, read this clock. Only an exact build can; false: this
 // one cannot.

@@ -37,6 +37,7 @@ type host struct {
 	boot    string
 	book    map[job.Attempt]*booking
 	freed   map[job.Attempt]bool // ended here; marks, as the real book keeps them
+	ended   map[job.Attempt]bool // the same, for the watchers: no power cut takes these
 	workers map[string]*worker   // by role; a missing one is down
 	starts  int
 	made    map[report]time.Time
@@ -68,6 +69,7 @@ func (w *world) newHost(name job.Node, room int) *host {
 	return &host{
 		w: w, name: name, room: room, dice: newDice(w.seed, "host "+string(name)), boot: string(name) + "-boot-0",
 		clock: w.newClock("host " + string(name)), book: map[job.Attempt]*booking{}, freed: map[job.Attempt]bool{},
+		ended:   map[job.Attempt]bool{},
 		workers: map[string]*worker{}, made: map[report]time.Time{},
 	}
 }
@@ -305,7 +307,7 @@ func (h *host) mend(over map[job.Attempt]bool) {
 		default:
 			delete(h.book, a)
 			if b.shrunk && !over[a] {
-				h.freed[a] = true
+				h.freed[a], h.ended[a] = true, true
 			}
 			h.w.log.Debug().Stringer("attempt", a).Str("host", string(h.name)).Msg("host sweeps what is dead")
 		}

@@ -122,7 +122,7 @@ func (p *worker) free(ctx context.Context, r *attempt.Run) {
 		return
 	}
 	a := r.Attempt()
-	if !p.change(a, func(*booking) { delete(p.h.book, a); p.h.freed[a] = true }) {
+	if !p.change(a, func(*booking) { delete(p.h.book, a); p.h.freed[a], p.h.ended[a] = true, true }) {
 		return
 	}
 	p.h.w.log.Debug().Stringer("attempt", a).Str("worker", p.instance).Msg("host frees")
