@@ -1,8 +1,8 @@
 package dispatch
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
