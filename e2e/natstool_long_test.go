@@ -15,6 +15,7 @@ import (
 
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/client"
+	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs/generate"
@@ -109,8 +110,9 @@ func (n *natsTool) run(script string) string {
 	for line := range strings.Lines(string(out)) {
 		var reply wire.Reply
 		if strings.HasPrefix(line, `{"v":`) && json.Unmarshal([]byte(line), &reply) == nil && reply.Fault != nil {
-			// An event of a failed job has a fault, too, but no job of the manual's fails; no device is in quarantine.
-			if !strings.Contains(reply.Fault.Message, "is not in quarantine") {
+			// An event of a failed job has a fault, too, but no job of the manual's fails; no device is in quarantine, and no
+			// node is gone.
+			if !strings.Contains(reply.Fault.Message, "is not in quarantine") && reply.Fault.Kind != fault.NotFound {
 				n.t.Errorf("refused: %s", line)
 			}
 		}
@@ -163,7 +165,7 @@ func TestLongManualOfThePlainNATSTool(t *testing.T) {
 			continue
 		case strings.Contains(block, "c2.cancel."):
 			tool.names[exampleCancelled] = string(tool.another(c1, "to be cancelled", nil))
-		case strings.Contains(block, "c2-proofs-"):
+		case strings.Contains(block, "proof.bin"):
 			untilWithin(t, 5*time.Minute, "the proof is there", func() bool { return r.record(r.jobs[0]).State.Ended() })
 		}
 		tool.run(block)
