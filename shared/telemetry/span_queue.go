@@ -262,7 +262,9 @@ func (q *spanQueue) tell(err error) {
 func (t *target) explain(err error) error {
 	text := err.Error()
 	switch {
-	case t.protocol == ProtocolHTTP && (strings.Contains(text, "malformed HTTP") || strings.Contains(text, "HTTP/2")):
+	// A server of HTTP/2 speaks before it is asked: what it says is no answer, or comes before there is a question.
+	case t.protocol == ProtocolHTTP && (strings.Contains(text, "malformed HTTP") || strings.Contains(text, "HTTP/2") ||
+		strings.Contains(text, "readLoopPeekFail")):
 		err = fmt.Errorf("%w: %s speaks gRPC, which is protocol %q here (its port is 4317 as a rule; 4318 is for HTTP)",
 			err, t.url.Host, ProtocolGRPC)
 	case t.protocol == ProtocolHTTP && (strings.Contains(text, "404") || strings.Contains(text, "405")):
