@@ -25,6 +25,7 @@ import (
 	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/support"
 	"github.com/proofrack/proofrack/shared/telemetry"
 	"github.com/proofrack/proofrack/shared/wire"
 )
@@ -50,6 +51,7 @@ func Run(ctx context.Context, config Config) error {
 	c := &coordinator{config: config, health: health, instance: uuid.NewString()}
 	c.log = config.Log.With().Str("instance", c.instance).Logger()
 	registry := c.meters(reports)
+	c.numbers = registry.Text
 	registry.Mount(mux)
 	if c.web, err = web.New(config.Web, c.log); err != nil {
 		return err
@@ -138,6 +140,7 @@ type coordinator struct {
 	hooks    *hook.Points
 	meter    *dispatch.Meter
 	shown    shown
+	numbers  func() string // its metrics, as text
 
 	bus      bus.Bus
 	ledger   ledger.Ledger
@@ -243,7 +246,10 @@ func (c *coordinator) lead(ctx context.Context, reign lead.Reign) error {
 	}
 	c.shown.leader.Store(leader)
 	defer c.shown.leader.Store(nil)
-	leading := &api.Leading{Store: c.store, Leader: leader, Instance: c.instance, Bus: c.bus}
+	leading := &api.Leading{
+		Store: c.store, Leader: leader, Instance: c.instance, Bus: c.bus,
+		Tell: func() ([]byte, error) { return support.Of(ctx).Report(c.numbers()).Pack() },
+	}
 	stop, err := c.bus.Serve(leading.Service())
 	if err != nil {
 		return fmt.Errorf("serve the leader's requests: %w", err)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 	"github.com/rs/zerolog"
 
 	"github.com/proofrack/proofrack/shared/service"
@@ -145,6 +147,23 @@ func (r *Registry) ask(ctx context.Context, s named, e *Emitter) error {
 		e.close()
 		return ctx.Err()
 	}
+}
+
+// Text is the page of a registry, "" when it cannot be made.
+func (r *Registry) Text() string {
+	families, err := r.inner.Gather()
+	if err != nil && len(families) == 0 {
+		r.log.Debug().Err(err).Msg("metrics are not to be had")
+		return ""
+	}
+	var b strings.Builder
+	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, f := range families {
+		if err := e.Encode(f); err != nil {
+			r.log.Debug().Err(err).Msg("a metric is not to be shown")
+		}
+	}
+	return b.String()
 }
 
 // requestsMax bounds the scrapes of one process at a time.

@@ -207,6 +207,7 @@ const (
 	ControlShare   = "share"   // let another node fetch a parameter file
 	ControlFetch   = "fetch"   // fetch a parameter file from another node
 	ControlReport  = "report"  // beat at once
+	ControlTell    = "tell"    // send a diagnosis of the program
 	ControlCanary  = "canary"  // have a device prove a known answer; its beats say what came of it
 )
 
@@ -222,6 +223,8 @@ type Control struct {
 	Device   job.Device `json:"device,omitempty"` // of canary
 	Canary   string     `json:"canary,omitempty"` // of canary: the id that beats give back
 	Reason   string     `json:"reason,omitempty"`
+	// Diagnosis is of tell: the id that comes back.
+	Diagnosis string `json:"diagnosis,omitempty"`
 }
 
 // Check implements Body.
@@ -246,6 +249,8 @@ func (c *Control) Check() error {
 		if c.Circuit == "" || len(c.Circuit) > circuitBytesMax {
 			return fault.New(fault.Invalid, "control of node %s: preload without a circuit", c.Node)
 		}
+	case ControlTell:
+		return (&DiagnoseRequest{ID: c.Diagnosis}).Check()
 	case ControlShare, ControlFetch:
 		if c.Transfer == nil {
 			return fault.New(fault.Invalid, "control of node %s: %s without a transfer", c.Node, c.Kind)

@@ -84,7 +84,7 @@ func (a *app) root() *cobra.Command {
 		a.dlqCommand(),
 		a.assetsCommand(),
 		a.ledgerCommand(),
-		a.auditCommand(), a.doctorCommand(), a.planCommand(), a.drillCommand(),
+		a.auditCommand(), a.doctorCommand(), a.supportCommand(), a.planCommand(), a.drillCommand(),
 	)
 	return root
 }

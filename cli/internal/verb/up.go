@@ -28,6 +28,7 @@ import (
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/metrics"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/support"
 	"github.com/proofrack/proofrack/shared/telemetry"
 	workergpu "github.com/proofrack/proofrack/worker-gpu"
 	workersynth "github.com/proofrack/proofrack/worker-synth"
@@ -101,7 +102,8 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 	if err := logs.Validate(); err != nil {
 		return misuse("--log: %w", err)
 	}
-	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, a.Err, time.Now), build: buildOf(),
+	record := support.New("up", buildOf())
+	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, io.MultiWriter(a.Err, record), time.Now), build: buildOf(),
 		page: make(chan net.Addr, 1)}
 	p.tracer = openTracer(c.Context(), "proofrack-up", p.log)
 	defer p.tracer.Close()
@@ -110,7 +112,7 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 	if _, err := inventory.NewHost().LowerProcs(); err != nil {
 		p.log.Warn().Err(err).Msg("processors are not to be counted")
 	}
-	ctx, stop := service.Notify(context.WithoutCancel(c.Context()), p.log)
+	ctx, stop := service.Notify(support.With(context.WithoutCancel(c.Context()), record), p.log)
 	defer stop()
 	config := service.DefaultConfig()
 	config.DrainWithin = flags.drain

@@ -19,6 +19,8 @@ type Leading struct {
 	Leader   *dispatch.Leader
 	Instance string
 	Bus      bus.Bus
+	// Tell gives what the coordinator tells about itself, packed; nil for nothing.
+	Tell func() ([]byte, error)
 }
 
 // Service gives the endpoints.
@@ -37,6 +39,7 @@ func (l *Leading) Service() bus.Service {
 			endpoint("forget", wire.AdminSubject(wire.AdminForget), l.forget),
 			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
 			endpoint("memory", wire.AdminSubject(wire.AdminMemory), l.memory),
+			endpoint("diagnose", wire.AdminSubject(wire.AdminDiagnose), l.diagnose),
 			endpoint("flight", wire.AdminSubject(wire.AdminFlight), l.flight),
 		},
 	}

@@ -23,6 +23,9 @@ const missingMin = 2
 
 // takeReport takes a plain report of a worker. It runs on a goroutine of the bus.
 func (l *Leader) takeReport(m bus.Message) {
+	if m.Header[wire.HeaderDiagnosis] != "" {
+		return // it is for an operator
+	}
 	var r wire.Report
 	if err := wire.Decode(m.Data, &r); err != nil {
 		l.log.Warn().Err(err).Str("subject", m.Subject).Msg("report not understood")

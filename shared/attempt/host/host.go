@@ -23,6 +23,7 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/support"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
@@ -39,6 +40,7 @@ type Host struct {
 	Flight   *flight.Recorder
 	Instance string
 
+	page   func() string // its metrics; nil for none
 	config Config
 	facts  *inventory.Host
 	agent  atomic.Pointer[agent.Agent]
@@ -151,11 +153,15 @@ func (h *Host) Run(
 		return err
 	}
 	h.agent.Store(speaker)
+	record := support.Of(ctx)
+	var wg sync.WaitGroup
 	// It listens before anybody knows of it: orders are sent once.
 	quiet, err := h.Obey(func(order *wire.Control) {
 		switch {
 		case order.Kind == wire.ControlReport:
 			speaker.Poke()
+		case order.Kind == wire.ControlTell:
+			wg.Go(func() { h.tell(record, order.Diagnosis) })
 		case other != nil:
 			other(order)
 		}
@@ -164,7 +170,6 @@ func (h *Host) Run(
 		return fmt.Errorf("listen for orders: %w", err)
 	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := speaker.Run(beating); err != nil {
 			h.Log.Error().Err(err).Msg("agent ended")

@@ -64,6 +64,7 @@ func (m *Meters) Show(h *Host) {
 			m.fences.Inc()
 		}
 	}
+	h.page = m.Text
 	m.host.Store(h)
 }
 

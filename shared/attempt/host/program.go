@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,7 @@ import (
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/service"
+	"github.com/proofrack/proofrack/shared/support"
 	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
@@ -102,7 +104,7 @@ func (p *Program) Main(args []string, environ []string, out, errs io.Writer) int
 		}
 		return ExitUsage
 	}
-	return p.run(errs)
+	return p.run(errs, table)
 }
 
 // errRun says that the program is to run.
@@ -122,8 +124,13 @@ func (p *Program) verb(args []string, out io.Writer) (func(*config.Table) error,
 	return nil, fault.New(fault.Invalid, "unknown arguments %q: see --help", args)
 }
 
-func (p *Program) run(errs io.Writer) int {
-	log := telemetry.NewLogger(p.Logs(), errs, time.Now)
+func (p *Program) run(errs io.Writer, table *config.Table) int {
+	record := support.New(p.Name, Build())
+	var settings strings.Builder
+	if err := table.Print(&settings); err == nil {
+		record.SetSettings(settings.String())
+	}
+	log := telemetry.NewLogger(p.Logs(), io.MultiWriter(errs, record), time.Now)
 	tracer, err := telemetry.OpenTracer(context.Background(), p.Traces(),
 		telemetry.Program{Name: "proofrack-" + p.Name, Build: Build(), Instance: uuid.NewString()}, log)
 	if err != nil {
@@ -139,7 +146,7 @@ func (p *Program) run(errs io.Writer) int {
 		log.Warn().Err(err).Msg("processors are not to be counted")
 	}
 	log.Info().Str("build", Build()).Int("procs", procs).Int("pid", os.Getpid()).Msg(p.Name + " starts")
-	if err := p.Run(ctx); err != nil {
+	if err := p.Run(support.With(ctx, record)); err != nil {
 		log.Error().Err(err).Msg(p.Name + " ended with an error")
 		return ExitFailed
 	}
