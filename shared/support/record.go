@@ -90,7 +90,9 @@ type Report struct {
 
 // Report is what is to be told now, without secrets; metrics are given. Of the nil Record it is nearly empty.
 func (r *Record) Report(metrics string) *Report {
-	out := &Report{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, At: time.Now().UTC(), Metrics: metrics}
+	out := &Report{
+		Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, At: time.Now().UTC(), Metrics: metrics,
+	}
 	if r == nil {
 		return out
 	}

@@ -23,8 +23,10 @@ func TestScrubTakesSecretsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ text, secret, kept string }{
-		"seed":       {"seed=" + string(seed) + " end", string(seed), " end"},
-		"key file":   {"a\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\nabc\n-----END EC PRIVATE KEY-----\nb", "MHcCAQEE", "\nb"},
+		"seed": {"seed=" + string(seed) + " end", string(seed), " end"},
+		"key file": {
+			"a\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\nabc\n-----END EC PRIVATE KEY-----\nb", "MHcCAQEE", "\nb",
+		},
 		"creds file": {"-----BEGIN USER NKEY SEED-----\nxyzzy\n------END USER NKEY SEED------\nb", "xyzzy", "\nb"},
 		"cut off":    {"-----BEGIN PRIVATE KEY-----\nMHcCAQEE", "MHcCAQEE", "PRIVATE KEY"},
 		"token":      {`jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlMTIz x`, "c2lnbmF0dXJlMTIz", " x"},
@@ -40,7 +42,8 @@ func TestScrubTakesSecretsOut(t *testing.T) {
 		}
 	}
 	for _, harmless := range []string{
-		`{"job":"01890a5d-ac96-774b-bcce-b302099a8057","c2.node.id":"n1"}`, "ledger.password_file  /etc/proofrack/redis.password",
+		`{"job":"01890a5d-ac96-774b-bcce-b302099a8057","c2.node.id":"n1"}`,
+		"ledger.password_file  /etc/proofrack/redis.password",
 		"nats://host:4222", "SUBJECT", `c2_jobs{state="active"} 1`,
 	} {
 		if got := support.Scrub(harmless); got != harmless {
@@ -65,7 +68,8 @@ func TestARecordKeepsTheLastLines(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 	got, err := support.Unpack(data)
-	if err != nil || got.Program != "program" || got.Build != "build" || got.Settings != "a = 1" || got.Metrics != "metrics" ||
+	if err != nil || got.Program != "program" || got.Build != "build" || got.Settings != "a = 1" ||
+		got.Metrics != "metrics" ||
 		!strings.Contains(got.Log, `{"n":49999,`) {
 		t.Errorf("%v, %+.200v", err, got)
 	}

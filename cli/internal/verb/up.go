@@ -103,7 +103,8 @@ func (a *app) up(c *cobra.Command, flags *upFlags) error {
 		return misuse("--log: %w", err)
 	}
 	record := support.New("up", buildOf())
-	p := &oneProcess{flags: flags, log: telemetry.NewLogger(logs, io.MultiWriter(a.Err, record), time.Now), build: buildOf(),
+	log := telemetry.NewLogger(logs, io.MultiWriter(a.Err, record), time.Now)
+	p := &oneProcess{flags: flags, log: log, build: buildOf(),
 		page: make(chan net.Addr, 1)}
 	p.tracer = openTracer(c.Context(), "proofrack-up", p.log)
 	defer p.tracer.Close()
