@@ -34,10 +34,11 @@ type KV interface {
 	Delete(ctx context.Context, key string, revision uint64) error
 	// Keys lists the keys that begin with a prefix, sorted. A prefix is "" or ends with a dot.
 	Keys(ctx context.Context, prefix string) ([]string, error)
-	// Watch calls see with the present values of the keys that begin with a prefix, then calls ready once, then see with
-	// each change, one call at a time. It goes on through outages: afterwards see is called with what differs, also for
-	// keys deleted meanwhile. It ends with stop, which waits for a running call (so neither function may call it), or
-	// with ctx. The deletion of a key is told if the key was seen before or is deleted while watching.
+	// Watch calls see with the present values of the keys that begin with a prefix, then ready, then see with each
+	// change, one call at a time. It goes on through outages: afterwards see is called with what differs from what it
+	// told before, also for keys deleted meanwhile, and then ready again. It ends with stop, which waits for a running
+	// call (so neither function may call it), or with ctx. The deletion of a key is told if the key was seen before or
+	// is deleted while watching.
 	Watch(ctx context.Context, prefix string, see func(Entry), ready func()) (stop func(), err error)
 }
 

@@ -131,6 +131,29 @@ func (f *flags) known(key string) uint64 {
 	return f.revisions[job.Node(strings.TrimPrefix(key, nodePrefix))]
 }
 
+// keys are the keys of what was decided.
+func (f *flags) keys() []string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var keys []string
+	if f.intake != (Intake{}) {
+		keys = append(keys, intakeKey)
+	}
+	for node, mark := range f.marks {
+		if !mark.empty() {
+			keys = append(keys, nodePrefix+string(node))
+		}
+	}
+	return keys
+}
+
+// loseFlag takes away what is known by a revision and what a restored bucket has not.
+func (s *Store) loseFlag(key string, known uint64) {
+	if s.flags.known(key) == known && !s.flags.see(bus.Entry{Key: key, Revision: known, Deleted: true}) {
+		s.log.Warn().Str("key", key).Uint64("known", known).Msg("mark is gone: NATS was restored")
+	}
+}
+
 // restoreFlag takes an entry of a restored bucket in the place of what is known by a revision, if it still is.
 func (s *Store) restoreFlag(e bus.Entry, known uint64) {
 	f := &s.flags

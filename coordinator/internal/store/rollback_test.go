@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"context"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ type natsWorld struct {
 	*world
 	server *natsbus.Embedded
 	store  *store.Store
+	deaf   *deafBus
 }
 
 func newNATSWorld(t *testing.T) *natsWorld {
@@ -45,7 +48,8 @@ func newNATSWorld(t *testing.T) *natsWorld {
 	}))
 	config := store.DefaultConfig()
 	config.RollbackAfter = 50 * time.Millisecond
-	w.store, err = store.Open(t.Context(), b, config, zerolog.Nop())
+	w.deaf = &deafBus{Bus: b}
+	w.store, err = store.Open(t.Context(), w.deaf, config, zerolog.Nop())
 	w.check(err)
 	t.Cleanup(w.store.Close)
 	return w
@@ -60,9 +64,19 @@ func (w *natsWorld) restart(between func(dir string)) {
 	w.until("the connection is back", w.bus.Connected)
 }
 
-// NATS is restored from a backup: revisions go back. Everything shows what the bucket has then, and goes on from there.
+// NATS is restored from a backup: revisions go back. Everything shows what the bucket has then, and goes on from there,
+// also where the watch was behind: then it has nothing to tell afterwards, as it never told what is gone.
 func TestARestoredBucketIsBelieved(t *testing.T) {
 	t.Parallel()
+	for name, isBehind := range map[string]bool{"watch is up to date": false, "watch is behind": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucketIsRestored(t, isBehind)
+		})
+	}
+}
+
+func bucketIsRestored(t *testing.T, isBehind bool) {
 	w := newNATSWorld(t)
 	s, ctx := w.store, t.Context()
 	create := func() job.ID {
@@ -74,6 +88,7 @@ func TestARestoredBucketIsBelieved(t *testing.T) {
 	changed, same, removed := create(), create(), create()
 	backup := t.TempDir()
 	w.restart(func(dir string) { w.check(os.CopyFS(backup, os.DirFS(dir))) })
+	w.deaf.isDeaf.Store(isBehind)
 
 	late := func(id job.ID, count int) {
 		t.Helper()
@@ -149,4 +164,28 @@ func TestAChangeOfARestoredRecordIsSeenAtOnce(t *testing.T) {
 	if j, _ := s.Get(id); j.Revision != next.Revision || j.Record.LateCount != 100 || next.Revision > old.Revision+4 {
 		t.Errorf("revision %d after a change that gave revision %d", j.Revision, next.Revision)
 	}
+}
+
+// deafBus has watches that tell no entry while it is deaf, as those do that are behind.
+type deafBus struct {
+	bus.Bus
+	isDeaf atomic.Bool
+}
+
+type deafKV struct {
+	bus.KV
+	bus *deafBus
+}
+
+func (b *deafBus) KV(ctx context.Context, bucket string) (bus.KV, error) {
+	kv, err := b.Bus.KV(ctx, bucket)
+	return &deafKV{kv, b}, err
+}
+
+func (k *deafKV) Watch(ctx context.Context, prefix string, see func(bus.Entry), ready func()) (func(), error) {
+	return k.KV.Watch(ctx, prefix, func(e bus.Entry) {
+		if !k.bus.isDeaf.Load() {
+			see(e)
+		}
+	}, ready)
 }

@@ -64,8 +64,8 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 		toldAt: map[string]time.Time{},
 	}
 	s.flags.kv = nodes
-	s.jobDoubts = newDoubts(kv, s.knownOf, s.restoreRecord)
-	s.flagDoubts = newDoubts(nodes, s.flags.known, s.restoreFlag)
+	s.jobDoubts = newDoubts(kv, s.knownOf, s.hasOf, s.restoreRecord, s.loseRecord)
+	s.flagDoubts = newDoubts(nodes, s.flags.known, s.flags.known, s.restoreFlag, s.loseFlag)
 	for i := range s.updating {
 		s.updating[i] = make(chan struct{}, 1)
 	}
@@ -73,8 +73,18 @@ func Open(ctx context.Context, b bus.Bus, cfg Config, log zerolog.Logger) (*Stor
 		bucket, prefix string
 		kv             bus.KV
 		see            func(bus.Entry)
-	}{{wire.BucketJobs, wire.JobKeyPrefix, kv, s.see}, {wire.BucketNodes, "", nodes, s.seeFlag}} {
-		if err := s.follow(ctx, f.kv, f.prefix, f.see); err != nil {
+		doubts         *doubts
+		keys           func() []string
+	}{
+		{wire.BucketJobs, wire.JobKeyPrefix, kv, s.see, s.jobDoubts, s.view.keys},
+		{wire.BucketNodes, "", nodes, s.seeFlag, s.flagDoubts, s.flags.keys},
+	} {
+		see := func(e bus.Entry) {
+			f.doubts.tell(e)
+			f.see(e)
+		}
+		whole := func() { f.doubts.compare(f.keys(), time.Now()) }
+		if err := s.follow(ctx, f.kv, f.prefix, see, whole); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("follow bucket %s: %w", f.bucket, err)
 		}
@@ -93,10 +103,15 @@ func started(ctx context.Context, run func(context.Context)) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// follow watches a bucket until Close; it returns when the present values were seen, or ctx ends.
-func (s *Store) follow(ctx context.Context, kv bus.KV, prefix string, see func(bus.Entry)) error {
+// follow watches a bucket until Close; it returns when the present values were seen, or ctx ends. whole is called then,
+// and each time when they were seen anew.
+func (s *Store) follow(ctx context.Context, kv bus.KV, prefix string, see func(bus.Entry), whole func()) error {
 	caughtUp := make(chan struct{})
-	stop, err := kv.Watch(context.WithoutCancel(ctx), prefix, see, func() { close(caughtUp) })
+	once := sync.OnceFunc(func() { close(caughtUp) })
+	stop, err := kv.Watch(context.WithoutCancel(ctx), prefix, see, func() {
+		whole()
+		once()
+	})
 	if err != nil {
 		return err
 	}

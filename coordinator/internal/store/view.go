@@ -83,6 +83,12 @@ func (v *view) drop(id job.ID, revision uint64, retired bool, now time.Time) {
 	if !had || retired && old.Revision > revision {
 		return // what we were to delete was changed meanwhile
 	}
+	v.remove(old, now)
+}
+
+// remove takes a record away; the lock is held.
+func (v *view) remove(old Job, now time.Time) {
+	id := old.Record.ID
 	delete(v.jobs, id)
 	delete(v.live, id)
 	v.counts[old.Record.State]--

@@ -199,7 +199,6 @@ type watch struct {
 	subject string
 	see     func(bus.Entry)
 	ready   func()
-	isReady bool
 	known   map[string]uint64 // revisions of the keys that are there
 }
 
@@ -283,8 +282,5 @@ func (w *watch) settle(there map[string]bool) {
 			w.see(bus.Entry{Key: key, Revision: revision, Deleted: true})
 		}
 	}
-	if !w.isReady {
-		w.isReady = true
-		w.ready()
-	}
+	w.ready()
 }

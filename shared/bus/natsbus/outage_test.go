@@ -127,6 +127,7 @@ func TestRestartOnTheSameStore(t *testing.T) {
 	must[bus.ObjectInfo](t)(objects.Put(ctx, "x", strings.NewReader("content"), nil))
 
 	publishOverRestart(t, server, b)
+	await(t, "ready when all was read anew", seen.ready)
 	noError(t, held.Ack(ctx))
 	// Ids of what is still stored are known over a restart (those of what was removed are not).
 	duplicate := must[bool](t)(b.Publish(ctx, bus.Message{Subject: "q.a", ID: "2"}))
