@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/proofrack/proofrack/shared/proof/groth16"
 )
 
 // Forms in which a proof is written. Whatever it is, it is read.
@@ -60,12 +62,26 @@ func readProof(content []byte) []byte {
 	if len(content) == 0 || content[0]&rawProofMark != 0 {
 		return content
 	}
-	text := strings.TrimPrefix(string(bytes.TrimSpace(content)), "0x")
-	if proof, err := hex.DecodeString(text); err == nil {
-		return proof
+	text := string(bytes.TrimSpace(content))
+	var found []byte
+	for _, form := range []struct {
+		text   string
+		decode func(string) ([]byte, error)
+	}{
+		{strings.TrimPrefix(text, "0x"), hex.DecodeString},
+		{text, base64.StdEncoding.DecodeString},
+	} {
+		proof, err := form.decode(form.text)
+		switch {
+		case err != nil:
+		case len(proof)%groth16.ProofBytes == 0: // a text in base64 may have hex digits alone, even after 0x
+			return proof
+		case found == nil:
+			found = proof
+		}
 	}
-	if proof, err := base64.StdEncoding.DecodeString(text); err == nil {
-		return proof
+	if found == nil {
+		return content
 	}
-	return content
+	return found
 }
