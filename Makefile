@@ -40,7 +40,7 @@ servers: ## see to it that the servers which the tests start are installed
 	@./tools/servers.sh
 
 .PHONY: test
-test: servers ## run every package's tests, with real NATS and Redis, and one real 2 KiB sector end to end
+test: servers cuda-host ## run every package's tests, with real NATS and Redis, and one real 2 KiB sector end to end
 	go test -timeout 20m $(filter-out %/e2e/...,$(PACKAGES))
 	go test -timeout 20m -parallel 3 github.com/proofrack/proofrack/e2e/...
 	go test -timeout 10m -tags toy $(TOY)
@@ -55,7 +55,7 @@ sim-long: ## simulate for SIM_TIME (1h) from SIM_FIRST on
 	SIM_EXACT=1 SIM_TIME=$(SIM_TIME) SIM_FIRST=$(SIM_FIRST) go test -timeout 0 -count 1 -v -run Simulated ./coordinator/internal/sim
 
 .PHONY: test-long
-test-long: servers ## also the tests that take minutes (build tag long)
+test-long: servers cuda-host ## also the tests that take minutes (build tag long)
 	go test -tags long -timeout 240m -p 1 $(PACKAGES)
 	go test -tags 'toy long' -timeout 60m -p 1 $(TOY)
 
@@ -123,6 +123,8 @@ plan-history: build ## plan the published history of a one-box prover, into docs
 bench-go: ## run every Go benchmark once
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x $(PACKAGES)
 
+include cuda/cuda.mk
+
 .PHONY: clean
 clean: ## remove what the other targets made
-	rm -rf bin $(SCRATCH)
+	rm -rf bin cuda/build $(SCRATCH)
