@@ -25,3 +25,49 @@ $(CUDA_BUILD)/host/%.o: cuda/src/%.cu
 .PHONY: cuda-host-test
 cuda-host-test: cuda-host ## test the host-compiled device library against gnark-crypto
 	go test -timeout 10m github.com/proofrack/proofrack/cuda/...
+
+# nvcc comes from pinned packages that are kept in a cache folder, unless NVCC names another one.
+CUDA_TOOLS = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/proofrack/nvcc-$(shell cksum < cuda/nvcc.txt | cut -d ' ' -f 1)
+ifeq ($(origin NVCC),undefined)
+NVCC = $(CUDA_TOOLS)/nvidia/cu13/bin/nvcc
+CUDA_NVCC_READY = $(CUDA_TOOLS)/complete
+endif
+
+# Compute capabilities to make code for: a short list, which continuous integration builds, and all.
+CUDA_ARCHS ?= 80 90
+CUDA_ARCHS_RELEASE = 75 80 86 89 90 100 120
+CUDA_STD ?= c++20
+CUDA_NVCC_FLAGS ?=
+
+space := $(subst ,, )
+CUDA_GPU_BUILD = $(CUDA_BUILD)/gpu-$(subst $(space),-,$(strip $(CUDA_ARCHS)))
+CUDA_GPU_LIBRARY = $(CUDA_BUILD)/libproofrack_cuda.so
+CUDA_GPU_OBJECTS = $(patsubst cuda/src/%.cu,$(CUDA_GPU_BUILD)/%.o,$(CUDA_DEVICE_SOURCES))
+CUDA_GPU_FLAGS = -std=$(CUDA_STD) -O3 -Xptxas -v -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas \
+	-Icuda/include -Icuda/src '-DPROOFRACK_ARCHS="$(strip $(CUDA_ARCHS))"' \
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) $(CUDA_NVCC_FLAGS)
+
+$(CUDA_TOOLS)/complete: cuda/nvcc.txt
+	rm -rf $(CUDA_TOOLS)
+	python3 -m pip install --quiet --root-user-action ignore --no-deps --target $(CUDA_TOOLS) -r cuda/nvcc.txt
+	touch $@
+
+.PHONY: cuda
+cuda: $(CUDA_GPU_BUILD)/libproofrack_cuda.so ## build the device library for GPUs with nvcc and hold its kernels against cuda/limits.txt
+	cp $< $(CUDA_GPU_LIBRARY)
+	cd tools && go run ./cudalimits -limits ../cuda/limits.txt $(addprefix ../,$(CUDA_GPU_OBJECTS:.o=.log))
+
+.PHONY: cuda-release
+cuda-release: ## the same for every compute capability from 7.5 to 12.0
+	$(MAKE) cuda CUDA_ARCHS='$(CUDA_ARCHS_RELEASE)'
+
+$(CUDA_GPU_BUILD)/libproofrack_cuda.so: $(CUDA_GPU_OBJECTS)
+	$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@.new $^
+	mv $@.new $@
+
+$(CUDA_GPU_BUILD)/%.o: cuda/src/%.cu $(CUDA_NVCC_READY)
+	@mkdir -p $(@D)
+	$(NVCC) $(CUDA_GPU_FLAGS) -MMD -MP -c -o $@ $< >$(@:.o=.log) 2>&1 || (cat $(@:.o=.log) >&2; exit 1)
+
+-include $(CUDA_GPU_OBJECTS:.o=.d)
