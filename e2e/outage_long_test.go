@@ -7,18 +7,16 @@ import (
 	"time"
 )
 
-// B62, B106: NATS is away for ten seconds, then Redis is, under the timers as shipped, where twice that is sealed
-// ahead: the device, which takes a second for a partition, is never idle for longer than that. (The ten seconds that
-// are sealed ahead by default do not cover an outage of ten seconds and what follows it.)
+// B62, B106: NATS is away for ten seconds, then Redis is, under the settings as shipped, which have twice that sealed
+// ahead: the device, which takes a second for a partition, is never idle for longer than that.
 func TestLongB62B106NoDeviceIdlesForLongerThanAPartition(t *testing.T) {
 	const away, partition = 10 * time.Second, time.Second
 	r := newRack(t)
-	ahead := []string{"schedule.work_ahead=25s", "schedule.sealed_ahead=20s"}
-	r.startShipped(ahead...)
+	r.startShipped()
 	n := r.addNode("n1")
-	n.workShipped(deviceSecond, []string{"synth.pad_bytes=1MiB"}, []string{"prove.ahead=24"})
+	n.workShipped(deviceSecond, []string{"synth.pad_bytes=1MiB"}, nil)
 	r.ready()
-	r.startShipped(ahead...)
+	r.startShipped()
 	r.submitMany(9)
 	phase := func(name string, server *process, again func(*testing.T)) {
 		t.Helper()

@@ -103,7 +103,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Config: host.DefaultConfig(),
-		Prove:  ProveConfig{Params: "/var/lib/proofrack/params", Ahead: 2, Poll: 5 * time.Second},
+		Prove:  ProveConfig{Params: "/var/lib/proofrack/params", Ahead: 32, Poll: 5 * time.Second},
 		Engine: EngineConfig{
 			StartMax: engine.DefaultStartMax, StopMax: engine.DefaultStopMax, StallMax: engine.DefaultStallMax,
 			StageMax: engine.DefaultStageMax, PauseMin: 500 * time.Millisecond, PauseMax: 30 * time.Second, FaultsMax: 3,

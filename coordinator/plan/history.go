@@ -10,6 +10,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
 	"github.com/proofrack/proofrack/shared/bytesize"
 )
 
@@ -265,7 +266,8 @@ func (t *tables) ours() {
 	for _, ahead := range []time.Duration{0, time.Minute} {
 		r := oneBox(1, 24, 2, boxRAM, "")
 		r.Policy = Policy{Name: PolicyRack, Warm: true, WorkAhead: Duration(ahead)}
-		name := "full-width vectors under our scheduler, default look-ahead of 15 s"
+		name := fmt.Sprintf("full-width vectors under our scheduler, default look-ahead of %.0f s",
+			scheduler.DefaultConfig().WorkAhead.Seconds())
 		if ahead > 0 {
 			name = "the same, look-ahead of a minute"
 		}

@@ -60,11 +60,12 @@ type Config struct {
 	Wire Versions
 }
 
-// DefaultConfig is design section 4's start values.
+// DefaultConfig is design section 4's start values, and work ahead that outlasts an outage of ten seconds and what
+// follows it (docs/adr/0019).
 func DefaultConfig() Config {
 	learned := sizes.DefaultConfig()
 	return Config{
-		WorkAhead: 15 * time.Second, SealedAhead: 10 * time.Second,
+		WorkAhead: 25 * time.Second, SealedAhead: 20 * time.Second,
 		DevicePartitionsMax: 64, SynthQueueMax: 1,
 		Ageing: time.Minute, Patience: time.Hour, GuessDefault: time.Minute, LoadRate: bytesize.GiB,
 		RefusalPause: time.Second, RefusalPauseMax: 30 * time.Second,

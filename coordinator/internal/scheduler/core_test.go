@@ -205,7 +205,7 @@ func TestLeftIsKnownOnlyWhenSomethingCanRun(t *testing.T) {
 	if left, known := w.core.Left("a"); !known || left != 40*time.Second {
 		t.Errorf("%s, %v: want 4 partitions of 10 s one after the other", left, known)
 	}
-	if running, left := w.core.Drain(""); running != 2 || left != 20*time.Second {
+	if running, left := w.core.Drain(""); running != 3 || left != 30*time.Second {
 		t.Errorf("%d running, %s left", running, left)
 	}
 }

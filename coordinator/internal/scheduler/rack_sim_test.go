@@ -89,8 +89,8 @@ func (s *rackSim) advance() {
 	s.apply(scheduler.Tick{})
 }
 
-// "It keeps each device at least 15 s of booked work ahead, 10 s of it sealed": with enough memory and synthesis no
-// device has nothing to prove once the first durations are measured, and never more is ahead than it takes.
+// "It keeps each device at least 15 s of booked work ahead, 10 s of it sealed" (25 and 20 s are the defaults, ADR 19):
+// with enough memory and synthesis no device has nothing to prove once the first durations are measured, and never more is ahead than it takes.
 func TestDevicesDoNotIdle(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -99,10 +99,10 @@ func TestDevicesDoNotIdle(t *testing.T) {
 		ram           float64
 		aheadMost     int
 	}{
-		"quick synthesis":                       {time.Second, 4 * time.Second, 2, 100, 4},
-		"slow synthesis":                        {12 * time.Second, 2 * time.Second, 16, 100, 12},
+		"quick synthesis":                       {time.Second, 4 * time.Second, 2, 100, 7},
+		"slow synthesis":                        {12 * time.Second, 2 * time.Second, 16, 100, 16},
 		"a proof takes longer than all ahead":   {5 * time.Second, 300 * time.Second, 2, 100, 1},
-		"a simulated device of one second":      {2 * time.Second, time.Second, 6, 100, 15},
+		"a simulated device of one second":      {2 * time.Second, time.Second, 6, 100, 25},
 		"memory for one ahead and one in proof": {time.Second, 4 * time.Second, 2, 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,8 @@ func TestScripts(t *testing.T) {
 				t.Fatalf("a script starts with the sentence that it shows (%v)", err)
 			}
 			s := &script{cfg: scheduler.DefaultConfig(), circuits: map[string]scheduler.CircuitView{}}
-			s.cfg.EvictIdle = 0 // unless a script says otherwise
+			// Unless a script says otherwise.
+			s.cfg.EvictIdle, s.cfg.WorkAhead, s.cfg.SealedAhead = 0, 15*time.Second, 10*time.Second
 			datadriven.RunTest(t, file, s.run)
 		})
 	}
