@@ -34,6 +34,7 @@ func (e *engine) await(ctx context.Context, id job.ID, within time.Duration) (*c
 	}
 	record, err := e.follow(ctx, id)
 	if err == nil {
+		callOf(ctx).link(record.TraceParent)
 		return e.ended(ctx, record)
 	}
 	cause := context.Cause(ctx)

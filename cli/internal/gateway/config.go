@@ -24,18 +24,21 @@ import (
 
 // Config is everything that a gateway can be told.
 type Config struct {
-	Gateway ServeConfig         `doc:"Where clients connect, and how much is held for them."`
-	Forward ForwardConfig       `doc:"Who proves what the rack does not."`
-	NATS    natsbus.Config      `doc:"The NATS servers and who we are there: a tenant."`
-	Service service.Config      `doc:"How the program starts and ends."`
-	HTTP    service.HTTPConfig  `doc:"Health checks."`
-	Metrics metrics.Config      `doc:"Numbers for Prometheus; see docs/metrics.md."`
-	Logs    telemetry.LogConfig `doc:"What is logged, and how."`
-	Test    TestConfig          `doc:"For tests only."`
+	Gateway ServeConfig           `doc:"Where clients connect, and how much is held for them."`
+	Forward ForwardConfig         `doc:"Who proves what the rack does not."`
+	NATS    natsbus.Config        `doc:"The NATS servers and who we are there: a tenant."`
+	Service service.Config        `doc:"How the program starts and ends."`
+	HTTP    service.HTTPConfig    `doc:"Health checks."`
+	Metrics metrics.Config        `doc:"Numbers for Prometheus; see docs/metrics.md."`
+	Logs    telemetry.LogConfig   `doc:"What is logged, and how."`
+	Traces  telemetry.TraceConfig `doc:"Where spans are sent; see docs/traces.md."`
+	Test    TestConfig            `doc:"For tests only."`
 
 	// Build names the program's build.
 	Build string         `toml:"-"`
 	Log   zerolog.Logger `toml:"-"`
+	// Tracer takes spans; nil for none.
+	Tracer *telemetry.Tracer `toml:"-"`
 	// Connect gives the bus of the tenant, ConnectOperator that of the operator; NATS when they are nil.
 	Connect         func(context.Context) (bus.Bus, error) `toml:"-"`
 	ConnectOperator func(context.Context) (bus.Bus, error) `toml:"-"`
@@ -88,6 +91,7 @@ func DefaultConfig() Config {
 		},
 		NATS: nats, Service: stop, HTTP: service.DefaultHTTPConfig(),
 		Metrics: metrics.DefaultConfig(), Logs: telemetry.DefaultLogConfig(),
+		Traces: telemetry.DefaultTraceConfig(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/proofrack/proofrack/cli/internal/gateway/cuzkv1"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // engine answers the calls of the protocol.
@@ -23,6 +24,7 @@ type engine struct {
 	upstream    *upstream // nil when nothing is forwarded
 	lanes       *lanes
 	meters      *meters
+	traces      *traces
 	begun       time.Time
 	leaving     context.Context //nolint:containedctx // it ends when calls are not to wait any longer
 }
@@ -100,6 +102,7 @@ func (e *engine) AwaitProof(ctx context.Context, r *cuzkv1.AwaitProofRequest) (*
 	if err != nil {
 		return nil, badJobID(r.GetJobId())
 	}
+	callOf(ctx).about(telemetry.String(telemetry.KeyJobID, id))
 	var within time.Duration
 	if ms := r.GetTimeoutMs(); ms > 0 {
 		within = time.Duration(min(ms, uint64(math.MaxInt64/time.Millisecond))) * time.Millisecond
@@ -154,6 +157,7 @@ func (e *engine) CancelProof(ctx context.Context, r *cuzkv1.CancelProofRequest) 
 	if err != nil {
 		return nil, badJobID(r.GetJobId())
 	}
+	callOf(ctx).about(telemetry.String(telemetry.KeyJobID, id))
 	was, err := e.cancel(ctx, id)
 	if err != nil {
 		return nil, e.answer(ctx, err)

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -30,6 +31,8 @@ type fakeUpstream struct {
 	got     []*cuzkv1.SubmitProofRequest
 	awaited []*cuzkv1.AwaitProofRequest
 	hold    chan struct{} // Prove waits for it, when it is there
+
+	traceParent string // of the last Prove
 }
 
 func newUpstream(t *testing.T) *fakeUpstream {
@@ -68,6 +71,9 @@ func (u *fakeUpstream) SubmitProof(
 func (u *fakeUpstream) Prove(ctx context.Context, r *cuzkv1.ProveRequest) (*cuzkv1.ProveResponse, error) {
 	u.mu.Lock()
 	u.got = append(u.got, r.GetSubmit())
+	if m, ok := metadata.FromIncomingContext(ctx); ok {
+		u.traceParent = strings.Join(m.Get("traceparent"), " ")
+	}
 	hold := u.hold
 	u.mu.Unlock()
 	if hold != nil {

@@ -39,7 +39,7 @@ func Run(ctx context.Context, config Config) error {
 	m := newMeters(&config)
 	g.engine = &engine{
 		config: &g.config, rack: g.rack, lanes: newLanes(&config), meters: m, begun: time.Now(), leaving: leaving,
-		submissions: newSubmissions(&g.config, g.rack, kind, m),
+		submissions: newSubmissions(&g.config, g.rack, kind, m), traces: newTraces(&config),
 	}
 	if config.Forward.To != "" {
 		if g.engine.upstream, err = openUpstream(&g.config.Forward, config.Log); err != nil {

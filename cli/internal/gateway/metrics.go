@@ -43,6 +43,7 @@ func (m *meters) asked(kind cuzkv1.ProofKind) {
 // sources shows what can be read when it is asked for.
 func (g *gateway) sources(m *meters) {
 	m.registry.Add("health", metrics.OfHealth(g.health))
+	m.registry.Add("traces", metrics.OfTraces(g.config.Tracer))
 	m.registry.Add("bus", metrics.OfBus(func() bus.Bus {
 		if _, err := g.rack.now(); err != nil {
 			return nil

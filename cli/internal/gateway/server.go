@@ -20,6 +20,7 @@ import (
 
 	"github.com/proofrack/proofrack/cli/internal/gateway/cuzkv1"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // MessageBytesMax bounds a message of the protocol.
@@ -97,13 +98,15 @@ func removeDead(ctx context.Context, path string) error {
 type door struct {
 	config *ServeConfig
 	lanes  *lanes
+	traces *traces
 	grpc   *grpc.Server
 }
 
 func newDoor(config *ServeConfig, e *engine) *door {
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(MessageBytesMax), grpc.MaxSendMsgSize(MessageBytesMax))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(MessageBytesMax), grpc.MaxSendMsgSize(MessageBytesMax),
+		grpc.UnaryInterceptor(answering))
 	cuzkv1.RegisterProvingEngineServer(server, e)
-	return &door{config: config, lanes: e.lanes, grpc: server}
+	return &door{config: config, lanes: e.lanes, traces: e.traces, grpc: server}
 }
 
 // server is the HTTP server for unencrypted HTTP/2.
@@ -125,6 +128,9 @@ const pingMax = 20 * time.Second
 
 // ServeHTTP has gRPC answer a call, once it is its turn.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, call := d.traces.open(r)
+	defer call.end(nil)
+	r = r.WithContext(ctx)
 	body := &body{
 		r: r.Body, deadline: http.NewResponseController(w).SetReadDeadline, stallMax: d.config.StallMax,
 	}
@@ -141,7 +147,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body.left = prefixBytes + head.length - int64(len(head.bytes))
 	}
 	if body.left > 0 {
+		waited := call.begin(spanWaitUnread, telemetry.Internal)
 		t, err := d.lanes.of(head).take(r.Context())
+		waited.end(nil)
 		if err != nil {
 			return // the client went away
 		}

@@ -41,9 +41,10 @@ type submissions struct {
 
 // submission is one on its way. Its results are valid once done is closed.
 type submission struct {
-	done chan struct{}
-	job  job.ID
-	err  error
+	done  chan struct{}
+	trace string // that the job's goes on from
+	job   job.ID
+	err   error
 }
 
 func newSubmissions(config *Config, r *rack, kind circuit.Kind, m *meters) *submissions {
@@ -70,7 +71,9 @@ func (s *submissions) count() int {
 // submit has the rack accept a request and gives its job. The request's input is let go once that is done; turn ends
 // then too, also when ctx ends before.
 func (s *submissions) submit(ctx context.Context, r *cuzkv1.SubmitProofRequest, t *turn) (job.ID, error) {
+	checked := callOf(ctx).begin(telemetry.SpanCheckInput, telemetry.Internal)
 	input, err := s.check(ctx, r)
+	checked.end(err)
 	if err != nil {
 		t.end()
 		return "", err
@@ -84,28 +87,36 @@ func (s *submissions) submit(ctx context.Context, r *cuzkv1.SubmitProofRequest, 
 	}
 	text := r.GetVanillaProof()
 	r.VanillaProof = nil
-	one := s.begin(key, &request, text, t)
+	one := s.begin(callOf(ctx), key, &request, text, t)
 	select {
 	case <-one.done:
+		callOf(ctx).about(telemetry.String(telemetry.KeyJobID, one.job))
+		callOf(ctx).link(one.trace)
 		return one.job, one.err
 	case <-ctx.Done():
 		return "", fmt.Errorf("submit: %w", context.Cause(ctx))
 	}
 }
 
-// begin starts a submission, or joins the one of the same key.
-func (s *submissions) begin(key string, request *client.Request, text []byte, t *turn) *submission {
+// begin starts a submission for a call, or joins the one of the same key. The job's trace goes on from the call that
+// was first.
+func (s *submissions) begin(c *tracedCall, key string, request *client.Request, text []byte, t *turn) *submission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one, ok := s.byKey[key]; ok {
 		t.end()
 		return one
 	}
-	one := &submission{done: make(chan struct{})}
+	span := c.begin(telemetry.SpanSubmit, telemetry.Client, telemetry.String(telemetry.KeyMinerID, request.Miner),
+		telemetry.Int(telemetry.KeySectorNumber, *request.SectorNumber))
+	request.TraceParent = span.context()
+	one := &submission{done: make(chan struct{}), trace: request.TraceParent}
 	s.byKey[key] = one
 	s.all.Go(func() {
 		defer t.end()
 		one.job, one.err = s.run(request, text)
+		span.about(telemetry.String(telemetry.KeyJobID, one.job))
+		span.end(one.err)
 		s.mu.Lock()
 		delete(s.byKey, key)
 		s.mu.Unlock()
@@ -128,7 +139,8 @@ func (s *submissions) run(request *client.Request, text []byte) (job.ID, error) 
 	ctx, cancel := context.WithTimeout(s.ctx, s.config.Gateway.HoldMax)
 	defer cancel()
 	log := s.log.With().Str("key", request.Key).Str(telemetry.KeyMinerID, request.Miner).
-		Uint64(telemetry.KeySectorNumber, *request.SectorNumber).Logger()
+		Uint64(telemetry.KeySectorNumber, *request.SectorNumber).EmbedObject(telemetry.InTrace(request.TraceParent)).
+		Logger()
 	broken, why := 0, error(nil) // why it is held
 	for pause := holdPauseMin; ; pause = min(2*pause, holdPauseMax) {
 		submitted, err := s.once(ctx, request, text)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/proofrack/proofrack/cli/internal/gateway/cuzkv1"
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/telemetry"
 )
 
 // upstreamPrefix stands before the ids of jobs that are the upstream's.
@@ -124,10 +125,12 @@ func forward[T proto.Message](
 	ctx context.Context, u *upstream, t *turn, method string, request proto.Message, answer T,
 ) (none T, err error) {
 	defer t.end()
+	span := callOf(ctx).begin(method[1:], telemetry.Client, rpcFacts(method[1:])...)
+	defer func() { span.answered(err) }()
 	if err := u.ready(ctx); err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(span.outgoing(ctx))
 	defer cancel()
 	stream, err := u.conn.NewStream(ctx, &grpc.StreamDesc{}, method)
 	if err != nil {

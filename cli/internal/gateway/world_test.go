@@ -167,6 +167,7 @@ func (r *fakeRack) accept(s *wire.Submit, hash string, in circuit.Input) (wire.B
 		Version: job.RecordVersion, ID: id, Tenant: tenant, Key: s.Key, InputHash: hash, State: job.Active,
 		Circuit: in.Circuit().ID(), Priority: s.Priority, SubmittedAt: time.Now().UTC(), Miner: s.Miner,
 		SectorNumber: *s.SectorNumber, Partitions: make([]job.Partition, in.PartitionCount()),
+		TraceParent: s.TraceParent,
 	}
 	for i := range j.Partitions {
 		j.Partitions[i].Stage = job.Waiting

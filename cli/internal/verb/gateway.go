@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/proofrack/proofrack/cli/internal/gateway"
@@ -123,6 +124,12 @@ func (a *app) gateway(c *cobra.Command, flags *gatewayFlags) error {
 	ctx, stop := service.Notify(context.WithoutCancel(c.Context()), settings.Log)
 	defer stop()
 	settings.Log.Info().Str("build", settings.Build).Int("pid", os.Getpid()).Msg("gateway starts")
+	settings.Tracer, err = telemetry.OpenTracer(ctx, settings.Traces,
+		telemetry.Program{Name: "proofrack-gateway", Build: settings.Build, Instance: uuid.NewString()}, settings.Log)
+	if err != nil {
+		return fail(usage, fault.ReportOf("", err).Hint, "%w", err)
+	}
+	defer settings.Tracer.Close()
 	err = gateway.Run(ctx, *settings)
 	switch fault.KindOf(err) {
 	case fault.Conflict, fault.Invalid:
