@@ -46,7 +46,7 @@ func Declared(
 		return nil, &Drift{Stale: true}, nil
 	}
 	drift.Rebooted = b.Boot != "" && b.Boot != d.Boot
-	b.Now = latest(s.Now, b.WrittenAt)
+	b.Tick(s.Now)
 	b.Term, b.Epoch, b.Run, b.Closed = call.Term, call.Epoch, s.Run, ""
 	b.Boot, b.Instance, b.Seq = d.Boot, d.Instance, d.Seq
 	b.Capacity = d.Capacity.Clone()

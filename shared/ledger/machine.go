@@ -130,7 +130,7 @@ func (m *Machine) Node(s Stamp, node job.Node) (*NodeBook, error) {
 		return nil, NoBook(node)
 	}
 	view := b.clone()
-	view.Now = latest(s.Now, b.WrittenAt)
+	view.Tick(s.Now)
 	view.Closed = b.closed(s)
 	return view, nil
 }
@@ -201,12 +201,15 @@ func (m *Machine) open(s Stamp, call Call, node job.Node) (*NodeBook, error) {
 	if why := b.closedTo(s, call); why != "" {
 		return nil, &Refusal{Node: node, Closed: why}
 	}
-	b.Now = latest(s.Now, b.WrittenAt)
+	b = b.clone()
+	b.Tick(s.Now)
 	if b.Now.Sub(b.WrittenAt) > m.lease {
 		b.rearm(m.lease)
 		b.WrittenAt = b.Now
+		m.books[node] = b
+		b = b.clone()
 	}
-	return b.clone(), nil
+	return b, nil
 }
 
 // commit puts a changed copy in place.

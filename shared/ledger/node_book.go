@@ -33,7 +33,7 @@ type AssetEntry struct {
 }
 
 // NodeBook is the book of one node: every entry with its owner, age, lease and limbo. Lists are sorted, times have
-// milliseconds and are the store's.
+// milliseconds and are the book's: the store's, but that they never fall.
 type NodeBook struct {
 	Node     job.Node `json:"node"`
 	Term     uint64   `json:"term"`
@@ -43,9 +43,11 @@ type NodeBook struct {
 	Seq      uint64   `json:"seq"`
 	// Ops counts the operations that changed the book; it only rises unless the store is rolled back.
 	Ops uint64 `json:"ops"`
-	// Now is the store's time when the book was read, never below WrittenAt, the time of the last change.
+	// Now is the book's time when it was read, never below WrittenAt, the time of the last change.
 	Now       time.Time `json:"now"`
 	WrittenAt time.Time `json:"written_at"`
+	// Ahead is how far the book's time is ahead of the store's clock, which went back.
+	Ahead time.Duration `json:"ahead,omitzero"`
 	// Run names the life of the store in which the node declared. Closed is why the book is closed whatever the caller's
 	// epoch, "" when it isn't.
 	Run    string `json:"run"`
@@ -55,6 +57,16 @@ type NodeBook struct {
 	Used     Amounts      `json:"used"`
 	Entries  []Entry      `json:"entries,omitempty"`
 	Assets   []AssetEntry `json:"assets,omitempty"`
+}
+
+// Tick sets the book's time by the store's clock. It never falls: where that clock went back it goes on from the time of
+// the last change, and keeps so far ahead, until the clock is past what was written.
+func (b *NodeBook) Tick(clock time.Time) {
+	b.Now = clock
+	if clock.Before(b.WrittenAt) {
+		b.Now = latest(b.WrittenAt, clock.Add(b.Ahead))
+	}
+	b.Ahead = b.Now.Sub(clock)
 }
 
 // ClosedFor is why the book grants nothing to a caller of an epoch, "" when it is open.

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,9 +76,7 @@ func encodeAsset(a *ledger.AssetEntry) string {
 func encodeBook(b *ledger.NodeBook) []any {
 	book := []any{
 		"gate", strings.Join([]string{decimal(b.Term), b.Epoch, b.Run}, "|"),
-		"count", strings.Join([]string{
-			decimal(b.Ops), encodeTime(b.WrittenAt), decimal(len(b.Entries)), decimal(len(b.Assets)), "0",
-		}, "|"),
+		"count", encodeCount(b),
 		"boot", b.Boot, "instance", b.Instance, "seq", decimal(b.Seq),
 	}
 	for _, pool := range b.Capacity.Pools() {
@@ -100,6 +99,17 @@ func encodeBook(b *ledger.NodeBook) []any {
 		book = append(book, fieldOfAsset(b.Assets[i].Key()), encodeAsset(&b.Assets[i]))
 	}
 	return book
+}
+
+// encodeCount gives the field that all changes write.
+func encodeCount(b *ledger.NodeBook) string {
+	parts := []string{
+		decimal(b.Ops), encodeTime(b.WrittenAt), decimal(len(b.Entries)), decimal(len(b.Assets)), "0",
+	}
+	if b.Ahead > 0 {
+		parts = append(parts, decimal(b.Ahead.Milliseconds()))
+	}
+	return strings.Join(parts, "|")
 }
 
 // decoder reads stored texts; its error is the first one.
@@ -125,6 +135,15 @@ func (d *decoder) time(text string) time.Time {
 		return time.UnixMilli(int64(n)).UTC()
 	}
 	return time.Time{}
+}
+
+func (d *decoder) duration(text string) time.Duration {
+	n := d.number(text)
+	if n > uint64(math.MaxInt64/time.Millisecond) {
+		d.fail("stored duration %.40q is too long", text)
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond //nolint:gosec // just checked
 }
 
 func (d *decoder) attempt(text string) job.Attempt {
@@ -229,7 +248,7 @@ func (d *decoder) pairs(reply any) [][2]string {
 
 // stored is a dump of a book.
 type stored struct {
-	now time.Time
+	clock time.Time
 	// count is that field as it is stored, "" when there is none.
 	count  string
 	fields [][2]string
@@ -243,7 +262,7 @@ func readDump(node job.Node, reply any) (stored, error) {
 		return stored{}, fault.New(fault.Corrupt, "read the book of %s: the reply is no dump", node)
 	}
 	clock, _ := parts[0].(string)
-	s := stored{now: d.time(clock), fields: d.pairs(parts[1])}
+	s := stored{clock: d.time(clock), fields: d.pairs(parts[1])}
 	for _, f := range s.fields {
 		if f[0] == "count" {
 			s.count = f[1]
@@ -255,12 +274,19 @@ func readDump(node job.Node, reply any) (stored, error) {
 // book decodes a dump; it is nil for a node without a book. run is the present life of the store.
 func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, error) {
 	var d decoder
-	b := &ledger.NodeBook{Node: node, Now: s.now, Capacity: ledger.Amounts{}, Used: ledger.Amounts{}}
+	b := &ledger.NodeBook{Node: node, Capacity: ledger.Amounts{}, Used: ledger.Amounts{}}
 	count := []string{"0", "0", "-", "-", "0"}
-	if s.count != "" {
-		count = d.fields(s.count, len(count))
+	switch strings.Count(s.count, "|") {
+	case len(count):
+		count = d.fields(s.count, len(count)+1)
+		b.Ahead = d.duration(count[5])
+	default:
+		if s.count != "" {
+			count = d.fields(s.count, len(count))
+		}
 	}
 	b.Ops, b.WrittenAt = d.number(count[0]), d.time(count[1])
+	b.Tick(s.clock)
 	rearmed := d.time(count[4])
 	for _, f := range s.fields {
 		d.field(b, f[0], f[1], rearmed)
@@ -270,9 +296,6 @@ func (s stored) book(node job.Node, run string, seen uint64) (*ledger.NodeBook, 
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("read the book of %s: %w", node, d.err)
-	}
-	if b.Now.Before(b.WrittenAt) {
-		b.Now = b.WrittenAt
 	}
 	slices.SortFunc(b.Entries, func(x, y ledger.Entry) int { return compareAttempts(x.Attempt, y.Attempt) })
 	slices.SortFunc(b.Assets, func(x, y ledger.AssetEntry) int {

@@ -41,4 +41,4 @@ func DecodeBook(node job.Node, run string, dump []any) (*ledger.NodeBook, error)
 }
 
 // Redump gives the dump of a book after a declaration wrote it.
-func Redump(b *ledger.NodeBook) []any { return []any{encodeTime(b.Now), encodeBook(b)} }
+func Redump(b *ledger.NodeBook) []any { return []any{encodeTime(b.Now.Add(-b.Ahead)), encodeBook(b)} }

@@ -28,7 +28,7 @@ func (l *Ledger) Declare(ctx context.Context, call ledger.Call, d *ledger.Declar
 		if err != nil {
 			before = nil // unreadable: the node's word is all there is
 		}
-		stamp := ledger.Stamp{Now: s.now, Run: r.run.run, Seen: max(seen, opsOf(s.count))}
+		stamp := ledger.Stamp{Now: s.clock, Run: r.run.run, Seen: max(seen, opsOf(s.count))}
 		if before != nil {
 			stamp.Seen = seen
 		}

@@ -56,7 +56,7 @@ else
     if n > free and n > 0 then -- free segments give way
       local class, spare, count, at = match(have['a:segments@' .. pool] or 'x|0|0|0', ASSET)
       local left = tonumber(spare) - (n - free)
-      if left < 0 then return {'refused', dump(now)} end
+      if left < 0 then return {'refused', dump(CLOCK)} end
       if left == 0 then
         gone[#gone + 1] = 'a:segments@' .. pool
         assets = assets - 1

@@ -4,12 +4,14 @@
 --
 -- KEYS: the book, a hash:
 --   gate                    term|epoch|run
---   count                   operations|written|entries|assets|rearmed
+--   count                   operations|written|entries|assets|rearmed, and |ahead while it is not 0
 --   boot instance seq       of the last declaration
 --   cap:<pool> used:<pool>  bytes
 --   e:<job>.<partition>.    fence|state|since|till|pool=bytes,...|asset@pool,... of each attempt, joined by ';'
 --   a:<asset>@<pool>        class|bytes|users|used at
--- State L is live and till the end of its lease, or rearmed where that is later; X is in limbo, and till since when.
+-- Written is the book's time of the last change. It never falls: ahead is how far it is ahead of the store's clock, which
+-- went back. State L is live and till the end of its lease, or rearmed where that is later; X is in limbo, and till
+-- since when.
 -- ARGV: term|epoch|, operations seen, lease in ms, how many fields to read, their names, then the operation's own from
 -- OWN on. Times are in ms. Numbers are doubles here, exact below 2^53.
 local BOOK, LEASE, READ = KEYS[1], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -29,13 +31,19 @@ if got[1] ~= join({ARGV[1], RUN}) then
   if run ~= RUN then return {'closed', 'run'} end
   return {'closed', 'ops'} -- each reign puts its term on every book: one of an earlier term came back
 end
-local ops, written, entries, assets, rearmed = match(got[2], '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
+local ops, written, entries, assets, rearmed, ahead = match(got[2], '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|?(%d*)$')
 if tonumber(ops) < tonumber(ARGV[2]) then return {'closed', 'ops'} end
-local now = math.max(clock(), tonumber(written))
+local CLOCK, now = clock(), tonumber(written)
+if CLOCK < now then -- it went back: the book's time goes on from what was written
+  now = math.max(now, CLOCK + (tonumber(ahead) or 0))
+  ahead = join({'|', text(now - CLOCK)})
+else
+  now, ahead = CLOCK, ''
+end
 if now - tonumber(written) > LEASE then
   rearmed = text(now + LEASE)
   call('HDEL', BOOK, '-') -- a script that began to write may go on where the store has no memory left
-  call('HSET', BOOK, 'count', join({ops, text(now), entries, assets, rearmed}, '|'))
+  call('HSET', BOOK, 'count', join({join({ops, text(now), entries, assets, rearmed}, '|'), ahead}))
 end
 entries, assets = tonumber(entries), tonumber(assets)
 
