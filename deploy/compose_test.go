@@ -21,10 +21,11 @@ import (
 	workersynth "github.com/proofrack/proofrack/worker-synth"
 )
 
-// composed is the compose file as compose itself reads it.
-func composed(t *testing.T) *types.Project {
+// composed is the compose file as compose itself reads it, with the services of some profiles.
+func composed(t *testing.T, profiles ...string) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithResolvedPaths(true))
+	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithResolvedPaths(true),
+		cli.WithProfiles(profiles))
 	check(t, err)
 	project, err := options.LoadProject(t.Context())
 	check(t, err)
@@ -129,7 +130,7 @@ func TestB95JaegerListensWhereSpansAreSent(t *testing.T) {
 // TestB106EverythingWaitsForHealth: never for a mere start.
 func TestB106EverythingWaitsForHealth(t *testing.T) {
 	t.Parallel()
-	p := composed(t)
+	p := composed(t, watching)
 	for name, s := range p.Services {
 		for on, d := range s.DependsOn {
 			if d.Condition != types.ServiceConditionHealthy {
@@ -148,7 +149,7 @@ func TestB106EverythingWaitsForHealth(t *testing.T) {
 // all images are pinned.
 func TestB107HealthChecksAskTheRightPort(t *testing.T) {
 	t.Parallel()
-	p := composed(t)
+	p := composed(t, watching)
 	read := func(file string) string {
 		text, err := os.ReadFile(file)
 		check(t, err)
@@ -158,12 +159,14 @@ func TestB107HealthChecksAskTheRightPort(t *testing.T) {
 		"nats":   regexp.MustCompile(`(?m)^http: .*:(\d+)`).FindStringSubmatch(read("nats/server.conf"))[1],
 		"redis":  regexp.MustCompile(`(?m)^tls-port (\d+)`).FindStringSubmatch(read("redis/redis.conf"))[1],
 		"jaeger": "14269", // its admin port
+		// As their images have it, and as others of the profile are told.
+		"prometheus": "9090", "grafana": "3000",
 	}
 	for _, name := range ours() {
 		listen := p.Services[name].Environment["PROOFRACK_HTTP_LISTEN"]
 		ports[name] = (*listen)[strings.LastIndex(*listen, ":")+1:]
 	}
-	pinned := regexp.MustCompile(`^(docker\.io/.+:\d+\.\d+\.\d+[a-z0-9.-]*|proofrack/[a-z-]+:dev)$`)
+	pinned := regexp.MustCompile(`^(docker\.io/.+:v?\d+\.\d+\.\d+[a-z0-9.-]*|proofrack/[a-z-]+:dev)$`)
 	for name, s := range p.Services {
 		if s.HealthCheck == nil || s.HealthCheck.Disable {
 			t.Errorf("%s has no health check", name)
@@ -188,8 +191,20 @@ func TestB107HealthChecksAskTheRightPort(t *testing.T) {
 		if s.MemLimit <= 0 {
 			t.Errorf("%s has no memory limit", name)
 		}
-		if len(s.Profiles) > 0 {
-			t.Errorf("%s is of profiles %v only", name, s.Profiles)
+		if watch := name == "prometheus" || name == "grafana"; watch != (len(s.Profiles) > 0) {
+			t.Errorf("%s is of profiles %v", name, s.Profiles)
+		}
+	}
+	// Without the profile nothing lacks what it depends on.
+	p = composed(t)
+	if len(p.Services) != len(ours())+3 {
+		t.Errorf("%d services without profiles", len(p.Services))
+	}
+	for name, s := range p.Services {
+		for on := range s.DependsOn {
+			if _, ok := p.Services[on]; !ok {
+				t.Errorf("%s depends on %s, which is of a profile", name, on)
+			}
 		}
 	}
 }
