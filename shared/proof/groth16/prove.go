@@ -91,18 +91,22 @@ func NewProver(params *srs.Params, a *artifact.Artifact, options ...Option) (*Pr
 		return nil, fmt.Errorf("%w: %s has %v, circuit %s needs %v",
 			ErrCounts, params.Path, params.Counts, a.CircuitID, want)
 	}
-	p := &Prover{
-		params: params, artifact: a, workers: 1, observe: func(Stage) func() { return func() {} }, memory: heap{},
-	}
-	for _, option := range options {
-		option(p)
-	}
+	p := newProver(options)
+	p.params, p.artifact = params, a
 	q, err := newQuotient(a.Totals.DomainBits(), p.workers)
 	if err != nil {
 		return nil, fmt.Errorf("prepare proofs of circuit %s: %w", a.CircuitID, err)
 	}
 	p.quotient = q
 	return p, nil
+}
+
+func newProver(options []Option) *Prover {
+	p := &Prover{workers: 1, observe: func(Stage) func() { return func() {} }, memory: heap{}}
+	for _, option := range options {
+		option(p)
+	}
+	return p
 }
 
 // Close gives the prover's memory back.
@@ -121,7 +125,7 @@ func (p *Prover) Close() {
 type Pending struct {
 	prover   *Prover
 	segment  *compact.Segment
-	a, b1, c bls12381.G1Affine // sums over queries; c is H + L
+	sums     Sums
 	finished atomic.Bool
 }
 
@@ -139,15 +143,15 @@ func (p *Prover) Start(ctx context.Context, s *compact.Segment) (*Pending, error
 	}
 	l, err := p.sumG1(ctx, StageL, p.queryL(), s)
 	if err == nil {
-		work.a, err = p.sumG1(ctx, StageA, p.queryA(), s)
+		work.sums.A, err = p.sumG1(ctx, StageA, p.queryA(), s)
 	}
 	if err == nil {
-		work.b1, err = p.sumG1(ctx, StageB1, p.queryB(p.params.B1), s)
+		work.sums.B1, err = p.sumG1(ctx, StageB1, p.queryB(p.params.B1), s)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compute the sums over L, A and B1: %w", err)
 	}
-	work.c.Add(&h, &l)
+	work.sums.C.Add(&h, &l)
 	return work, nil
 }
 
@@ -252,14 +256,11 @@ func (w *Pending) Finish(ctx context.Context) (*Proof, error) {
 		return nil, ErrFinished
 	}
 	p, s := w.prover, w.segment
-	b2, err := p.sumG2(ctx, StageB2, p.queryB(p.params.B2), s)
+	sums := w.sums
+	var err error
+	sums.B2, err = p.sumG2(ctx, StageB2, p.queryB(p.params.B2), s)
 	if err != nil {
 		return nil, fmt.Errorf("compute the sum over B2: %w", err)
 	}
-	defer p.observe(StageAssemble)()
-	blind, err := newBlind(p.blinding)
-	if err != nil {
-		return nil, err
-	}
-	return blind.assemble(p.params.Key, w, &b2), nil
+	return Assemble(p.params.Key, &sums, WithObserver(p.observe), WithBlinding(p.blinding))
 }
