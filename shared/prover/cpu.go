@@ -138,7 +138,7 @@ func (d *CPU) Start(ctx context.Context, s Source, p Params) (Pending, error) {
 		return fmt.Errorf("start proof of partition %d of circuit %s: %w",
 			s.Segment.Partition(), s.Segment.CircuitID(), err)
 	}
-	if err := p.check(s); err != nil {
+	if err := p.Check(s); err != nil {
 		return nil, wrap(err)
 	}
 	w := &cpuPending{device: d, source: s}

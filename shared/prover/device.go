@@ -39,8 +39,8 @@ type Params struct {
 	Artifact *artifact.Artifact
 }
 
-// check refuses what does not belong together.
-func (p Params) check(s Source) error {
+// Check refuses what does not belong together: the error is ErrMismatch.
+func (p Params) Check(s Source) error {
 	a := p.Artifact
 	if id := s.Segment.CircuitID(); id != a.CircuitID || s.Segment.Counts() != a.Totals {
 		return fmt.Errorf("%w: segment of circuit %s, artifact of circuit %s", ErrMismatch, id, a.CircuitID)
