@@ -151,11 +151,10 @@ func untilFirstSum(t *testing.T, e *engine.Engine, hooks string, f *os.File, w e
 
 // A new engine that gets an image is at its first sum with at most a twentieth of the processor time, beyond a proof's
 // own, that the first engine took to load. A proof's own is what the first engine took for its first one when all was
-// loaded; the two differ by some noise, and by several times the bound if anything were decoded. The parameter file is
-// gone by then.
+// loaded. The parameter file is gone by then, and nothing is decoded.
 func TestLongTheFirstProofOfANewEngineLoadsNothing(t *testing.T) {
 	input := realSector(t)
-	c, folder, hooks := input.Circuit(), t.TempDir(), [2]string{t.TempDir(), t.TempDir()}
+	c, folder, hooks := input.Circuit(), t.TempDir(), t.TempDir()
 	_, err := generate.ToFolder(t.Context(), folder, c, generate.FromSeed("t", c.ID()), generate.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +169,7 @@ func TestLongTheFirstProofOfANewEngineLoadsNothing(t *testing.T) {
 	}
 	setup := config(folder, nil)
 	setup.StallMax, setup.StageMax = 2*time.Minute, 10*time.Minute
-	setup.Setup.HookFolder, setup.Setup.Hooks = hooks[0], []string{"pause@gpu.mid-proof#1"}
+	setup.Setup.HookFolder, setup.Setup.Hooks = hooks, []string{"pause@gpu.mid-proof#1"}
 	first := spawn(t, setup)
 	loaded, err := first.Load(t.Context(), c.ID(), nil)
 	if err != nil {
@@ -184,28 +183,36 @@ func TestLongTheFirstProofOfANewEngineLoadsNothing(t *testing.T) {
 	defer func() { _ = release() }()
 	whole := processorTime(t, first.PID())
 	f, w := sealedOf(t, c, witness)
-	own := untilFirstSum(t, first, hooks[0], f, w)
+	own := untilFirstSum(t, first, hooks, f, w)
 	first.Kill("for the test")
 	<-first.Gone()
 	if err := os.Remove(residency.ParamsPath(folder, c)); err != nil {
 		t.Fatal(err)
 	}
-	setup.Setup.HookFolder = hooks[1]
-	again := spawn(t, setup)
-	if _, err := again.Load(t.Context(), c.ID(), image); err != nil {
-		t.Fatal(err)
+	// Processor time has some noise, which only ever adds: one of a few engines shows what it takes.
+	var load, took time.Duration
+	for range 4 {
+		setup.Setup.HookFolder = t.TempDir()
+		again := spawn(t, setup)
+		loaded, err := again.Load(t.Context(), c.ID(), image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !loaded.Decoded { // such parameters have no encoded points: asking for one panics
+			t.Fatal("the next engine has parameters that are not decoded")
+		}
+		load = processorTime(t, again.PID())
+		f, w = sealedOf(t, c, witness)
+		took = untilFirstSum(t, again, setup.Setup.HookFolder, f, w)
+		again.Kill("for the test")
+		<-again.Gone()
+		t.Logf("first engine: %s to load, %s from there to its first sum; next engine: %s to load, %s to its first sum",
+			whole, own, load, took)
+		if load <= whole/20 && load+took <= own+whole/20 {
+			return
+		}
 	}
-	load := processorTime(t, again.PID())
-	f, w = sealedOf(t, c, witness)
-	took := untilFirstSum(t, again, hooks[1], f, w)
-	t.Logf("first engine: %s to load, %s from there to its first sum; next engine: %s to load, %s to its first sum",
-		whole, own, load, took)
-	if load > whole/20 {
-		t.Errorf("the next engine took %s to load, the first %s", load, whole)
-	}
-	if took > own+whole/4 {
-		t.Errorf("the next engine took %s to its first sum when all was loaded, the first one %s", took, own)
-	}
+	t.Errorf("the next engines took %s to load and %s to the first sum, the first one %s and %s", load, took, whole, own)
 }
 
 // bytesRead is what a process has read by system calls.
