@@ -36,14 +36,14 @@ if tonumber(ops) < tonumber(ARGV[2]) then return {'closed', 'ops'} end
 local CLOCK, now = clock(), tonumber(written)
 if CLOCK < now then -- it went back: the book's time goes on from what was written
   now = math.max(now, CLOCK + (tonumber(ahead) or 0))
-  ahead = join({'|', text(now - CLOCK)})
+  ahead = text(now - CLOCK)
 else
-  now, ahead = CLOCK, ''
+  now, ahead = CLOCK, nil
 end
 if now - tonumber(written) > LEASE then
   rearmed = text(now + LEASE)
   call('HDEL', BOOK, '-') -- a script that began to write may go on where the store has no memory left
-  call('HSET', BOOK, 'count', join({join({ops, text(now), entries, assets, rearmed}, '|'), ahead}))
+  call('HSET', BOOK, 'count', join({ops, text(now), entries, assets, rearmed, ahead}, '|'))
 end
 entries, assets = tonumber(entries), tonumber(assets)
 
