@@ -42,6 +42,12 @@ func (b *fakeBus) setAway(away bool) {
 	b.away = away
 }
 
+func (b *fakeBus) Connected() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.away
+}
+
 func (b *fakeBus) Queue(context.Context, bus.Consumer) (bus.Queue, error) {
 	return fakeQueue{bus: b}, nil
 }

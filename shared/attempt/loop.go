@@ -130,10 +130,9 @@ func (l *loop) fetchAll(ctx, fetching context.Context) error {
 		}
 		l.Log.Warn().Err(err).Str("subject", l.source.Consumer.Subject).Dur("pause", pause).
 			Msg("queue is not to be had, trying again")
-		if sleep(fetching, pause) != nil {
-			return nil
+		if pause, err = rest(fetching, l.Bus, &l.Config, pause); err != nil {
+			return nil //nolint:nilerr // it was asked to end
 		}
-		pause = min(2*pause, l.Config.RetryMax)
 	}
 }
 
@@ -280,10 +279,9 @@ func (l *loop) begin(ctx context.Context, r *Run) error {
 			return ctx.Err()
 		}
 		r.Step() // waiting for the bus is no stall
-		if sleep(ctx, pause) != nil {
-			return ctx.Err()
+		if pause, err = rest(ctx, l.Bus, &l.Config, pause); err != nil {
+			return err
 		}
-		pause = min(2*pause, l.Config.RetryMax)
 	}
 }
 
@@ -421,10 +419,9 @@ func (r *Run) Publish(ctx context.Context, m bus.Message) error {
 			return fmt.Errorf("publish %s: %w", m.Subject, err)
 		}
 		r.Step()
-		if err := sleep(ctx, pause); err != nil {
+		if pause, err = rest(ctx, r.loop.Bus, &r.loop.Config, pause); err != nil {
 			return err
 		}
-		pause = min(2*pause, r.loop.Config.RetryMax)
 	}
 }
 

@@ -74,7 +74,7 @@ func (*Outbox) forEver(int) bool { return true }
 // tryMax bounds one try.
 const tryMax = 10 * time.Second
 
-// retry calls do until it succeeds, again says no more, or the outbox ends. Pauses double.
+// retry calls do until it succeeds, again says no more, or the outbox ends. Pauses double, and end when the bus is back.
 func (o *Outbox) retry(id string, again func(tries int) bool, do func(context.Context) error) error {
 	pause := o.config.RetryMin
 	for tries := 1; ; tries++ {
@@ -87,21 +87,9 @@ func (o *Outbox) retry(id string, again func(tries int) bool, do func(context.Co
 		if tries == 1 {
 			o.log.Warn().Err(err).Str("message", id).Msg("message is kept and sent later")
 		}
-		if err := sleep(o.life, pause); err != nil {
+		if pause, err = rest(o.life, o.bus, &o.config, pause); err != nil {
 			return err
 		}
-		pause = min(2*pause, o.config.RetryMax)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

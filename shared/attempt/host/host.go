@@ -176,6 +176,8 @@ func (h *Host) Run(
 		}
 	})
 	wg.Go(func() { h.sweepMarks(beating) })
+	// Beats of the time while the bus was away are lost: coordinators hear of this worker as soon as they can.
+	wg.Go(func() { attempt.Returned(beating, h.Bus, &h.Config, speaker.Poke) })
 	wg.Go(func() { // who listens hears at once that it leaves
 		select {
 		case <-c.Stopping():

@@ -79,3 +79,87 @@ func TestAProcessListensBeforeItBeats(t *testing.T) {
 		t.Errorf("it did %v", f.did)
 	}
 }
+
+// leaving is a bus that seems to be away at times.
+type leaving struct {
+	bus.Bus
+
+	mu    sync.Mutex
+	away  bool
+	asked chan struct{} // somebody saw that it is away
+	beats chan struct{}
+}
+
+func (l *leaving) setAway(away bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = away
+}
+
+func (l *leaving) Connected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.away {
+		select {
+		case l.asked <- struct{}{}:
+		default:
+		}
+	}
+	return !l.away
+}
+
+func (l *leaving) Send(ctx context.Context, m bus.Message) error {
+	if strings.HasSuffix(m.Subject, ".beat") {
+		l.beats <- struct{}{}
+	}
+	return l.Bus.Send(ctx, m)
+}
+
+// B62: the beats of an outage are lost. Coordinators hear of a worker when it is back, not a heartbeat later.
+func TestB62WorkerBeatsWhenTheBusIsBack(t *testing.T) {
+	t.Parallel()
+	memory := membus.New(membus.Config{}).Connect(bus.Events{})
+	defer memory.Close()
+	err := memory.Setup(t.Context(), bus.Topology{
+		Buckets: []bus.Bucket{{Name: wire.BucketJobs, BytesMax: bytesize.MiB}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &leaving{Bus: memory, asked: make(chan struct{}, 1), beats: make(chan struct{}, 100)}
+	c := DefaultConfig()
+	c.Node, c.Role, c.Spill.Path = "n1", wire.RoleSynth, t.TempDir()
+	c.Memory.Claims = t.TempDir()
+	c.Worker.Heartbeat, c.Worker.RetryMin = time.Hour, time.Millisecond
+	c.Connect = func(context.Context) (bus.Bus, error) { return b, nil }
+	h, err := Open(t.Context(), c, inventory.NewHostAt(twoSockets()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	wait := func(what string, c <-chan struct{}) {
+		select {
+		case <-c:
+		case <-time.After(time.Minute):
+			t.Errorf("not within a minute: %s", what)
+		}
+	}
+	err = h.Run(t.Context(), service.NewControl(), func(*wire.Beat) {}, nil, func(context.Context) error {
+		wait("the first beat", b.beats)
+		for done := false; !done; { // others that are due at the start
+			select {
+			case <-b.beats:
+			case <-time.After(500 * time.Millisecond):
+				done = true
+			}
+		}
+		b.setAway(true)
+		wait("it sees that the bus is away", b.asked)
+		b.setAway(false)
+		wait("a beat", b.beats)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
