@@ -183,11 +183,28 @@ struct Block {
 	PR_FN typename K::Shared &shared() { return *memory; }
 };
 
-__device__ __forceinline__ uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
-__device__ __forceinline__ uint64_t atomic_add(uint64_t *p, uint64_t v) {
-	return atomicAdd(reinterpret_cast<unsigned long long *>(p), static_cast<unsigned long long>(v));
+// A kernel's code is compiled for both sides, but runs on the device alone.
+PR_FN uint32_t atomic_add(uint32_t *p, uint32_t v) {
+#ifdef __CUDA_ARCH__
+	return atomicAdd(p, v);
+#else
+	return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
 }
-__device__ __forceinline__ uint32_t atomic_or(uint32_t *p, uint32_t v) { return atomicOr(p, v); }
+PR_FN uint64_t atomic_add(uint64_t *p, uint64_t v) {
+#ifdef __CUDA_ARCH__
+	return atomicAdd(reinterpret_cast<unsigned long long *>(p), static_cast<unsigned long long>(v));
+#else
+	return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+PR_FN uint32_t atomic_or(uint32_t *p, uint32_t v) {
+#ifdef __CUDA_ARCH__
+	return atomicOr(p, v);
+#else
+	return __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
+#endif
+}
 
 namespace launching {
 
