@@ -206,6 +206,7 @@ func (l *Leader) admitted(d *scheduler.Admit, out admission) {
 	if d.From != nil && out.reserved {
 		l.released(d.Place.Node, *d.From) // by the Transfer
 	}
+	b.countRefusal(out)
 	if out.reserved || out.doubtful {
 		b.entries[d.Attempt] = &entry{amounts: d.Needs.Amounts, since: time.Now()}
 	}

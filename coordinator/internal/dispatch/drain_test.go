@@ -78,6 +78,13 @@ func leading(t *testing.T, test func(*reign)) {
 
 // leadingOn does so on a bus that is not as usual.
 func leadingOn(t *testing.T, change func(bus.Bus) bus.Bus, test func(*reign)) {
+	leadingWith(t, change, func(l ledger.Ledger) ledger.Ledger { return l }, test)
+}
+
+// leadingWith does so with a ledger, too, that is not as usual.
+func leadingWith(
+	t *testing.T, change func(bus.Bus) bus.Bus, spoil func(ledger.Ledger) ledger.Ledger, test func(*reign),
+) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reign{t: t, state: wire.StateReady}
 		b := change(membus.New(membus.Config{}).Connect(bus.Events{}))
@@ -98,7 +105,7 @@ func leadingOn(t *testing.T, change func(bus.Bus) bus.Bus, test func(*reign)) {
 		books, err := memledger.New(ledger.DefaultConfig(), time.Now)
 		r.check(err)
 		r.leader, err = dispatch.New(dispatch.DefaultConfig(), dispatch.Parts{
-			Bus: b, Store: r.store, Nodes: r.nodes, Ledger: books.Open(), Verifier: verifier,
+			Bus: b, Store: r.store, Nodes: r.nodes, Ledger: spoil(books.Open()), Verifier: verifier,
 			Log: zerolog.New(&r.logged).Level(zerolog.WarnLevel),
 		}, lead.Reign{Term: 1, Epoch: "e"})
 		r.check(err)

@@ -52,13 +52,15 @@ func (l *Leader) seeActive(s *jobState, r *job.Record) {
 }
 
 // viewOf is a record as the scheduler takes it. Pauses were written by whoever led then, by its clock: none is longer
-// than pauses are by the own clock.
+// than pauses are by the own clock. They end when so much time has passed, also where that clock is set meanwhile.
 func (l *Leader) viewOf(r *job.Record) scheduler.JobView {
-	v := scheduler.ViewOf(r)
-	latest := time.Now().Add(max(l.cfg.Policy.BackoffMax, l.cfg.HandBackPause))
+	v, now := scheduler.ViewOf(r), time.Now()
+	longest := max(l.cfg.Policy.BackoffMax, l.cfg.HandBackPause)
 	for i := range v.Partitions {
-		if p := &v.Partitions[i]; p.NotBefore.After(latest) {
-			p.NotBefore = latest
+		p := &v.Partitions[i]
+		p.StageAt = now.Add(p.StageAt.Sub(now))
+		if !p.NotBefore.IsZero() {
+			p.NotBefore = now.Add(min(p.NotBefore.Sub(now), longest))
 		}
 	}
 	return v

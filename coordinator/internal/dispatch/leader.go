@@ -224,7 +224,7 @@ func (l *Leader) apply(event scheduler.Event) {
 		case *scheduler.Evict:
 			l.evict(d)
 		case *scheduler.Refresh:
-			l.readBook(d.Node)
+			l.refresh(d.Node)
 		case *scheduler.Quarantine:
 			l.quarantine(d)
 		case *scheduler.Halt:

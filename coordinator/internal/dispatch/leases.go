@@ -26,7 +26,7 @@ func (l *Leader) keepLeases(now time.Time) {
 	l.renewedAt = now
 	alive := map[job.Node][]job.Attempt{}
 	for a, t := range l.tracks {
-		if j, ok := l.owns(a); ok && l.alive(j.Record, a, now) {
+		if j, ok := l.owns(a); ok && l.alive(j.Record, a, t, now) {
 			alive[t.node] = append(alive[t.node], a)
 		}
 	}
@@ -39,7 +39,7 @@ func (l *Leader) keepLeases(now time.Time) {
 }
 
 // alive tells whether an attempt's lease goes on: it advances, or it waits its turn on a node that could take it.
-func (l *Leader) alive(r *job.Record, a job.Attempt, now time.Time) bool {
+func (l *Leader) alive(r *job.Record, a job.Attempt, t *track, now time.Time) bool {
 	p := &r.Partitions[a.Partition]
 	n, ok := l.parts.Nodes.Node(p.Node)
 	if !ok {
@@ -60,7 +60,10 @@ func (l *Leader) alive(r *job.Record, a job.Attempt, now time.Time) bool {
 	case job.Sealed:
 		return beats(&n, wire.RoleGPU, p.Device, now, recent)
 	case job.Proved:
-		return now.Sub(p.StageAt) < provedLeases*l.cfg.Lease
+		if t.provedAt.IsZero() {
+			t.provedAt = now // the record has it by the clock of another one, or as this one was set then
+		}
+		return now.Sub(t.provedAt) < provedLeases*l.cfg.Lease
 	case job.Synthesizing, job.Proving, job.Waiting, job.Verified, job.StageFailed, job.StageStopped:
 	}
 	return false

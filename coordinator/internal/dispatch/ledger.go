@@ -202,7 +202,7 @@ func (l *Leader) readBook(name job.Node) {
 		b.again = true
 		return
 	}
-	b.reading = true
+	b.reading, b.refreshAt = true, time.Time{}
 	call := l.books.call
 	declaration, count := l.declarationDue(name, b)
 	l.lanes.do(laneOfNode(name), func(ctx context.Context) {

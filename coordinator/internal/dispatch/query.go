@@ -236,6 +236,7 @@ func (l *Leader) Ledger(ctx context.Context) (*wire.LedgerReply, error) {
 func (l *Leader) ledgerNode(b *ledger.NodeBook, epoch string) wire.LedgerNode {
 	out := wire.LedgerNode{
 		Node: b.Node, Declared: b.ClosedFor(epoch) == "", Capacity: b.Capacity, Held: b.Used, Entries: []wire.LedgerEntry{},
+		Ops: b.Ops, Run: b.Run,
 	}
 	for _, e := range b.Entries {
 		entry := wire.LedgerEntry{Name: e.Attempt.String(), Amounts: e.Amounts, Since: e.Since, Limbo: e.Limbo}

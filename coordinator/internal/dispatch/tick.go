@@ -17,6 +17,7 @@ func (l *Leader) tick(now time.Time) {
 		l.beginLedger()
 	}
 	l.apply(scheduler.Tick{})
+	l.refreshDue(now)
 	l.keepLeases(now)
 	l.lookAtJobs(now)
 	l.compareAll(now)

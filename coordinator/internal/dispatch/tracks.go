@@ -28,6 +28,8 @@ type track struct {
 	repair      reconcile.Repair
 	repairSince time.Time
 	underWay    bool
+	// provedAt is when it was first seen to be proved.
+	provedAt time.Time
 	// idleSince is since when its device had nothing to do although it is sealed.
 	idleSince time.Time
 	// missing counts host reports in a row that did not have it; missedAt is when that began.
@@ -105,6 +107,10 @@ type book struct {
 	early map[job.Attempt]bool
 	// evicting are assets that the node was asked to unload, and when.
 	evicting map[string]time.Time
+	// refusals counts what the ledger refused in a row, refreshAt is when the book is read for the last of them, zero for
+	// not again.
+	refusals  int
+	refreshAt time.Time
 	// reading tells that a read or a declaration is under way, again that another one is due after it.
 	reading, again bool
 	// declaredCount is the count of the host report that was declared last, or may not be declared any more; declaredAt
