@@ -183,6 +183,11 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 		return fmt.Errorf("subscribe to beats: %w", err)
 	}
 	defer stopBeats()
+	stopTelling, err := c.bus.Subscribe(wire.AdminSubject(wire.AdminTell), func(m bus.Message) { c.tell(ctx, m) })
+	if err != nil {
+		return fmt.Errorf("subscribe to questions: %w", err)
+	}
+	defer stopTelling()
 	serving := &api.Instance{
 		Store: c.store, Nodes: c.nodes,
 		Intake: intake.New(c.config.Intake, store.Slices{Store: c.store}, uploads{c.store},

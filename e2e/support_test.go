@@ -60,19 +60,24 @@ func TestSupportBundleHasAllAndNoSecret(t *testing.T) {
 	n.startSynth(secret)
 	n.startGPU(secret, "prove.cache="+filepath.Join(n.spill, "password="+token))
 	r.ready()
+	r.startCoordinator(secret) // it does not lead
 	j := r.done(1)
-	out := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	program, err := buildProofrack()
 	r.check(err)
-	cmd := exec.CommandContext(t.Context(), program, "support-bundle", "--json", "--out", out, "--server", r.nats.url(),
-		"--timeout", "1m")
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	printed, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, printed, errs.String())
-	}
-	files := unpack(t, out)
+	var files map[string]string
+	until(t, "a coordinator that does not lead has told, too", func() bool {
+		out := filepath.Join(t.TempDir(), "bundle.tar.gz")
+		cmd := exec.CommandContext(t.Context(), program, "support-bundle", "--json", "--out", out, "--server", r.nats.url(),
+			"--timeout", "1m")
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		printed, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, printed, errs.String())
+		}
+		files = unpack(t, out)
+		return strings.Count(files["bundle.json"], `"role": "coordinator"`) == 2
+	})
 	for name, text := range files {
 		for _, secret := range []string{password, token} {
 			if strings.Contains(text, secret) {
@@ -88,11 +93,11 @@ func TestSupportBundleHasAllAndNoSecret(t *testing.T) {
 	if err := json.Unmarshal([]byte(files["bundle.json"]), &index); err != nil {
 		t.Fatal(err)
 	}
-	if len(index.Told) != 3 || len(index.Silent) != 0 || len(index.Missing) != 0 {
+	if len(index.Told) != 4 || len(index.Silent) != 0 || len(index.Missing) != 0 {
 		t.Errorf("%+v", index)
 	}
 	for _, p := range index.Told {
-		folder := "programs/" + strings.TrimPrefix(p.Node+"-"+p.Role, "-") + "-" + p.Instance[:8] + "/"
+		folder := "programs/" + strings.TrimPrefix(strings.TrimPrefix(p.Node, "_coordinators")+"-"+p.Role, "-") + "-" + p.Instance[:8] + "/"
 		for file, want := range map[string]string{
 			"settings.txt": "nats.urls", "log.txt": " starts\"", "metrics.txt": "c2_build_info{", "about.json": `"build"`,
 		} {

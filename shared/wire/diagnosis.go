@@ -10,6 +10,13 @@ import (
 // AdminDiagnose is the verb of operators that has all programs tell about themselves.
 const AdminDiagnose = "diagnose"
 
+// AdminTell is the subject's verb of a plain message, a DiagnoseRequest, at which every coordinator sends its Diagnosis to
+// the report subject of NodeCoordinators.
+const AdminTell = "tell"
+
+// NodeCoordinators stands for coordinators in subjects; no node can have its name.
+const NodeCoordinators job.Node = "_coordinators"
+
 // HeaderDiagnosis marks a message on a node's report subject as a Diagnosis; it has the id.
 const HeaderDiagnosis = "c2-diagnosis"
 

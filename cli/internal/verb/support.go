@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,7 +55,7 @@ func (r *supportResult) human(w io.Writer) {
 // programName names a program, as a folder too.
 func programName(p *wire.Program) string {
 	name := p.Role + "-" + p.Instance[:min(len(p.Instance), 8)]
-	if p.Node != "" {
+	if p.Node != "" && p.Node != wire.NodeCoordinators {
 		name = string(p.Node) + "-" + name
 	}
 	return strings.Map(func(c rune) rune { // the names came over the network
@@ -73,7 +74,7 @@ func (a *app) supportCommand() *cobra.Command {
 		Use:   "support-bundle [--out FILE]",
 		Short: "put what somebody who helps wants to see into one archive",
 		Long: "support-bundle asks the rack and all its programs, and looks at this host. The archive has versions,\n" +
-			"settings, metrics and the last lines of the logs of every worker and of the leading coordinator, what nodes,\n" +
+			"settings, metrics and the last lines of the logs of every worker and coordinator, what nodes,\n" +
 			"ledger, flight, memory, assets, jobs and dlq print, the latest events, and what doctor finds here. What looks\n" +
 			"like a secret is taken out; look through it before you pass it on: job ids, miners and host names are in it.",
 		Args: noArgs,
@@ -159,6 +160,14 @@ func (b *bundle) programs(ctx context.Context, r *rack) error {
 		return fmt.Errorf("listen to nodes: %w", err)
 	}
 	defer stop()
+	question, err := wire.Encode(&wire.DiagnoseRequest{ID: id})
+	if err != nil {
+		return err
+	}
+	if err := r.bus.Send(ctx, bus.Message{Subject: wire.AdminSubject(wire.AdminTell), Data: question}); err != nil {
+		b.result.Missing["coordinators that do not lead"] = oneLine(err.Error())
+	}
+	asked := time.Now()
 	var reply wire.DiagnoseReply
 	if err := r.admin(ctx, wire.AdminDiagnose, &wire.DiagnoseRequest{ID: id}, &reply); err != nil {
 		return err
@@ -185,6 +194,13 @@ func (b *bundle) programs(ctx context.Context, r *rack) error {
 	if reply.Leader != nil {
 		b.told(reply.Leader)
 	}
+	select { // how many coordinators there are nobody knows
+	case <-time.After(time.Until(asked.Add(coordinatorsWait))):
+	case <-limit.Done():
+	}
+	mu.Lock()
+	b.followers(heard, reply.Leader)
+	mu.Unlock()
 	for _, p := range reply.Programs {
 		mu.Lock()
 		d := heard[p]
@@ -197,6 +213,26 @@ func (b *bundle) programs(ctx context.Context, r *rack) error {
 		b.addJSON("rack/events.json", reply.Events, nil)
 	}
 	return nil
+}
+
+// coordinatorsWait is how long coordinators may take to tell about themselves.
+const coordinatorsWait = time.Second
+
+// followersMax bounds coordinators in a bundle.
+const followersMax = 16
+
+// followers adds what coordinators told that do not lead.
+func (b *bundle) followers(heard map[wire.Program]*wire.Diagnosis, leader *wire.Diagnosis) {
+	var all []*wire.Diagnosis
+	for p, d := range heard {
+		if p.Node == wire.NodeCoordinators && (leader == nil || p.Instance != leader.Instance) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b *wire.Diagnosis) int { return strings.Compare(a.Instance, b.Instance) })
+	for _, d := range all[:min(len(all), followersMax)] {
+		b.told(d)
+	}
 }
 
 // told adds what a program tells.
