@@ -43,6 +43,16 @@ private:
 	uint64_t used_ = 0, peak_ = 0;
 };
 
+// Of the host memory that may be pinned, the pool takes the first so many bytes; the rest is for pinning what callers
+// have: the lists of points that are streamed.
+constexpr uint64_t kPinnedPoolBytes = 128ull << 20;
+
+// The size of the pool, and what is left for callers' memory. 0 is a pool and nothing else.
+inline uint64_t pool_bytes(uint64_t pinned_bytes, uint64_t *budget) {
+	*budget = pinned_bytes > kPinnedPoolBytes ? pinned_bytes - kPinnedPoolBytes : 0;
+	return pinned_bytes == 0 || pinned_bytes > kPinnedPoolBytes ? kPinnedPoolBytes : pinned_bytes;
+}
+
 // A stack of regions in one block of memory: the last one taken is the first given back.
 class Arena {
 public:
@@ -73,6 +83,12 @@ public:
 			return fail(PRCUDA_ERROR_ARGUMENT, "give memory back", "what was opened later is still open");
 		used_ -= size;
 		return Status{};
+	}
+
+	// The peak counts from now.
+	void forget_peak() {
+		std::lock_guard<std::mutex> lock(mutex_);
+		peak_ = used_;
 	}
 
 	void *base() const { return base_; }

@@ -81,7 +81,6 @@ class Device {
 public:
 	// Left to the driver and to other users when all memory is wanted.
 	static constexpr uint64_t spare_bytes = 256ull << 20;
-	static constexpr uint64_t pinned_default = 128ull << 20;
 	static constexpr uint32_t lanes_per_multiprocessor = 512;
 	static constexpr uint32_t lanes_max = 192 * lanes_per_multiprocessor; // what plans count on
 
@@ -93,7 +92,7 @@ public:
 	// Opens the device with that number of the runtime; arena_bytes of 0 are all that is free.
 	Status open(int number, uint64_t arena_bytes, uint64_t pinned_bytes, int) {
 		number_ = number;
-		pinned_bytes = pinned_bytes ? pinned_bytes : pinned_default;
+		pinned_bytes = pool_bytes(pinned_bytes, &pin_budget);
 		PR_TRY(enter());
 		uint64_t free = 0, total = 0;
 		PR_TRY(free_memory(&free, &total));
@@ -153,6 +152,7 @@ public:
 	uint32_t lanes() const { return lanes_; }
 
 	Arena arena, pinned;
+	uint64_t pin_budget = 0; // bytes of callers' memory that may be pinned
 
 private:
 	int number_ = -1;

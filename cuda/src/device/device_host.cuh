@@ -52,14 +52,13 @@ inline Status fill_zero(const Stream &, void *to, uint64_t bytes) {
 	return Status{};
 }
 
-// Host memory is as good as pinned.
-inline bool pin(const void *, uint64_t) { return false; }
+// All memory is as good as pinned.
+inline bool pin(const void *, uint64_t) { return true; }
 inline void unpin(const void *) {}
 
 class Device {
 public:
 	static constexpr uint64_t arena_default = 1ull << 30;
-	static constexpr uint64_t pinned_default = 64ull << 20;
 	static constexpr uint32_t lanes_max = 256;
 
 	Device() = default;
@@ -68,7 +67,7 @@ public:
 	~Device() { close(); }
 
 	Status open(int, uint64_t arena_bytes, uint64_t pinned_bytes, int threads) {
-		pinned_bytes = pinned_bytes ? pinned_bytes : pinned_default;
+		pinned_bytes = pool_bytes(pinned_bytes, &pin_budget);
 		uint64_t arena_size = aligned(arena_bytes ? arena_bytes : arena_default);
 		memory_ = std::malloc(arena_size);
 		pinned_memory_ = std::malloc(aligned(pinned_bytes));
@@ -106,6 +105,7 @@ public:
 	uint32_t lanes() const { return lanes_max; }
 
 	Arena arena, pinned;
+	uint64_t pin_budget = 0; // bytes of callers' memory that may be pinned
 
 private:
 	void *memory_ = nullptr, *pinned_memory_ = nullptr;

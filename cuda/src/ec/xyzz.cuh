@@ -37,8 +37,9 @@ struct XYZZ {
 		zzz *= ppp;
 	}
 
-	// add-2008-s: 12 products, 2 squares.
-	PR_FN void add(const XYZZ &q) {
+	// add-2008-s: 12 products, 2 squares. A call of its own on a GPU, as are doublings: what it costs is little beside the
+	// products, and kernels stay small.
+	PR_NOINLINE void add(const XYZZ &q) {
 		if (q.is_infinity())
 			return;
 		if (is_infinity()) {
@@ -58,7 +59,7 @@ struct XYZZ {
 	}
 
 	// dbl-2008-s-1: 6 products, 3 squares.
-	PR_FN XYZZ dbl() const {
+	PR_NOINLINE XYZZ dbl() const {
 		if (is_infinity())
 			return *this;
 		XYZZ r = doubled(Affine<F>{x, y});
@@ -76,7 +77,7 @@ struct XYZZ {
 
 private:
 	// Twice a point with ZZ = 1, which is not infinity.
-	PR_FN static XYZZ doubled(const Affine<F> &q) {
+	PR_NOINLINE static XYZZ doubled(const Affine<F> &q) {
 		F u = q.y.dbl(), v = u.sqr(), w = u * v, s = q.x * v, square = q.x.sqr();
 		F m = square.dbl() + square;
 		XYZZ r;

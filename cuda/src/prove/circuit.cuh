@@ -45,6 +45,9 @@ public:
 		PR_TRY(device_.enter());
 		if (taken_ != 0)
 			return fail(PRCUDA_ERROR_ARGUMENT, "close parameters", "proofs are pending");
+		for (auto *l : {&list_h_, &list_l_, &list_a_, &list_b1_})
+			unpin_list(l);
+		unpin_list(&list_b2_);
 		if (pinned_) {
 			PR_TRY(device_.pinned.pop(pinned_, plan_.pinned_bytes));
 			pinned_ = nullptr;
@@ -146,7 +149,31 @@ private:
 				PR_TRY(upload(l->device, l->host, l->count * sizeof(G1)));
 			PR_TRY(upload(list_b2_.device, list_b2_.host, list_b2_.count * sizeof(G2)));
 		}
+		if (!resident) {
+			pin_list(&list_h_);
+			pin_list(&list_l_);
+			pin_list(&list_a_);
+			pin_list(&list_b1_);
+			pin_list(&list_b2_);
+		}
 		return start_.drain();
+	}
+
+	// Pins a list that is streamed, where that is within the budget and can be had.
+	template <class F> void pin_list(List<F> *l) {
+		uint64_t bytes = l->count * sizeof(Affine<F>);
+		if (bytes == 0 || bytes > device_.pin_budget || !pin(l->host, bytes))
+			return;
+		l->pinned = true;
+		device_.pin_budget -= bytes;
+	}
+
+	template <class F> void unpin_list(List<F> *l) {
+		if (!l->pinned)
+			return;
+		unpin(l->host);
+		l->pinned = false;
+		device_.pin_budget += l->count * sizeof(Affine<F>);
 	}
 
 	template <class F> static void list(List<F> *l, const void *host, Affine<F> *device, uint64_t count) {

@@ -19,7 +19,7 @@ struct Lane {
 	Event paced[2];
 	int next_pace = 0;
 	Staging staging;
-	uint64_t streamed_bytes = 0;
+	uint64_t streamed_bytes = 0; // since it was opened
 
 	Status open(const Device &device) {
 		PR_TRY(device.open_stream(&work));
