@@ -103,8 +103,8 @@ func (a *alarms) sees(expr string) {
 	})
 }
 
-// A device whose proofs are wrong, then fail: jobs fail, and it is taken out. (What is known to be at fault proves a known
-// answer before it works again; an operator's restart lets it begin anew, and so does this one.)
+// A device whose proofs are wrong, then fail: jobs fail, and it is taken out. (One that gave a wrong proof has to prove
+// a known answer before it works again; a restart of its worker lets it begin anew.)
 func TestLongAlertsOfADeviceThatLies(t *testing.T) {
 	t.Parallel()
 	r, a := newRack(t), newAlarms(t)

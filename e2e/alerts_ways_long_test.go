@@ -190,10 +190,17 @@ func TestLongAlertsOfProgramsAndWays(t *testing.T) {
 		way.delay.Store(int64(5 * time.Second))
 	}, "ClockOffset")
 	way.delay.Store(0)
+	stalledAndUnheard(r, a, second)
+}
 
-	// It drops some of what came while it was stopped, sooner or later.
-	stalled := r.startCoordinator("nats.pending_max=1", second, "traces.endpoint=http://127.0.0.1:1", "traces.queue_max=64")
-	a.sees(`c2_nats_dropped_total{instance="` + strings.TrimPrefix(second, "metrics.listen=") + `"} == 0`)
+// stalledAndUnheard starts a second coordinator that drops some of what comes while it is stopped, sooner or later;
+// then it leads, and its spans go nowhere.
+func stalledAndUnheard(r *rack, a *alarms, page string) {
+	t := r.t
+	t.Helper()
+	stalled := r.startCoordinator("nats.pending_max=1", page, "traces.endpoint=http://127.0.0.1:1",
+		"traces.queue_max=64")
+	a.sees(`c2_nats_dropped_total{instance="` + strings.TrimPrefix(page, "metrics.listen=") + `"} == 0`)
 	a.calm("MessagesDropped", "SpansDropped")
 	beats := make(chan struct{}, 1000)
 	stop, err := r.bus.Subscribe(wire.AllBeats, func(bus.Message) {

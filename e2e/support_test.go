@@ -97,7 +97,8 @@ func TestSupportBundleHasAllAndNoSecret(t *testing.T) {
 		t.Errorf("%+v", index)
 	}
 	for _, p := range index.Told {
-		folder := "programs/" + strings.TrimPrefix(strings.TrimPrefix(p.Node, "_coordinators")+"-"+p.Role, "-") + "-" + p.Instance[:8] + "/"
+		name := strings.TrimPrefix(strings.TrimPrefix(p.Node, "_coordinators")+"-"+p.Role, "-")
+		folder := "programs/" + name + "-" + p.Instance[:8] + "/"
 		for file, want := range map[string]string{
 			"settings.txt": "nats.urls", "log.txt": " starts\"", "metrics.txt": "c2_build_info{", "about.json": `"build"`,
 		} {

@@ -10,8 +10,8 @@ import (
 // AdminDiagnose is the verb of operators that has all programs tell about themselves.
 const AdminDiagnose = "diagnose"
 
-// AdminTell is the subject's verb of a plain message, a DiagnoseRequest, at which every coordinator sends its Diagnosis to
-// the report subject of NodeCoordinators.
+// AdminTell is the verb of a plain message, a DiagnoseRequest, at which every coordinator sends its Diagnosis to the
+// report subject of NodeCoordinators.
 const AdminTell = "tell"
 
 // NodeCoordinators stands for coordinators in subjects; no node can have its name.

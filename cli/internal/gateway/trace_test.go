@@ -79,8 +79,7 @@ func TestTraceOfAClientGoesOnThroughTheGatewayIntoTheRack(t *testing.T) {
 	}
 }
 
-// A call about a job of another trace is linked to it: a resend, and a wait. Bad requests and unknown calls have a span,
-// too.
+// A call about a job of another trace is linked to it. Bad requests and unknown calls have a span, too.
 func TestCallsAboutAJobAreLinkedToItsTrace(t *testing.T) {
 	t.Parallel()
 	collector, config := traced(t)

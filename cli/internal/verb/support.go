@@ -160,11 +160,7 @@ func (b *bundle) programs(ctx context.Context, r *rack) error {
 		return fmt.Errorf("listen to nodes: %w", err)
 	}
 	defer stop()
-	question, err := wire.Encode(&wire.DiagnoseRequest{ID: id})
-	if err != nil {
-		return err
-	}
-	if err := r.bus.Send(ctx, bus.Message{Subject: wire.AdminSubject(wire.AdminTell), Data: question}); err != nil {
+	if err := askCoordinators(ctx, r, id); err != nil {
 		b.result.Missing["coordinators that do not lead"] = oneLine(err.Error())
 	}
 	asked := time.Now()
@@ -177,12 +173,7 @@ func (b *bundle) programs(ctx context.Context, r *rack) error {
 	missing := func() (silent []wire.Program) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, p := range reply.Programs {
-			if heard[p] == nil {
-				silent = append(silent, p)
-			}
-		}
-		return silent
+		return slices.DeleteFunc(slices.Clone(reply.Programs), func(p wire.Program) bool { return heard[p] != nil })
 	}
 	for len(missing()) > 0 && limit.Err() == nil {
 		select {
@@ -220,6 +211,15 @@ const coordinatorsWait = time.Second
 
 // followersMax bounds coordinators in a bundle.
 const followersMax = 16
+
+// askCoordinators has all coordinators tell about themselves.
+func askCoordinators(ctx context.Context, r *rack, id string) error {
+	question, err := wire.Encode(&wire.DiagnoseRequest{ID: id})
+	if err != nil {
+		return err
+	}
+	return r.bus.Send(ctx, bus.Message{Subject: wire.AdminSubject(wire.AdminTell), Data: question})
+}
 
 // followers adds what coordinators told that do not lead.
 func (b *bundle) followers(heard map[wire.Program]*wire.Diagnosis, leader *wire.Diagnosis) {
