@@ -28,17 +28,8 @@ func (c *clock) jump(d *dice) {
 	if d.chance(0.5) {
 		offset = -offset
 	}
-	if c.who == ledgerClock {
-		offset = max(offset, c.offset-int64(ledgerBackMax))
-	}
 	c.offset = offset
 }
-
-// The ledger's clock does not go back by more than this: its books stand still for as long, and no lease ends.
-const (
-	ledgerClock   = "ledger"
-	ledgerBackMax = 50 * time.Millisecond
-)
 
 // use has the goroutine that calls it, and all that it starts, read this clock. Only an exact build can; false: this
 // one cannot.

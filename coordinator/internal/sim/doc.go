@@ -37,6 +37,5 @@
 // way, and has a named seed show each.
 //
 // Not modelled: files, disks, segments, engines and devices beyond the time that they take and how they fail,
-// credentials, assets that are loaded and evicted, a clock of the ledger that goes far back (its books stand still
-// then). Clocks are true in builds that are not exact.
+// credentials, assets that are loaded and evicted. Clocks are true in builds that are not exact.
 package sim

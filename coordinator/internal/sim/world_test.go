@@ -146,7 +146,7 @@ func newWorld(t *testing.T, seed uint64, steps int, made *proved) *world {
 	w.bus = w.server.Connect(bus.Events{})
 	w.must(w.bus.Setup(t.Context(), topology()))
 	var err error
-	w.redis = w.newClock(ledgerClock)
+	w.redis = w.newClock("ledger")
 	for seat := range w.seats {
 		w.clocks = append(w.clocks, w.newClock(fmt.Sprintf("seat %d", seat)))
 	}
