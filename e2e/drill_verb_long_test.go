@@ -61,6 +61,7 @@ func (m *means) serve() {
 func TestLongDrillOnProcesses(t *testing.T) {
 	r := newRack(t)
 	first := r.startCoordinator()
+	until(t, "the first one leads", func() bool { v := r.view(); return v != nil && v.Leader != "" })
 	r.startCoordinator()
 	n := r.addNode("n1")
 	r.check(syscall.Mount("tmpfs", n.spill, "tmpfs", 0, "size=64m"))
@@ -110,7 +111,9 @@ func TestLongDrillNamesALeakOfEachClass(t *testing.T) {
 	r.startCoordinator()
 	r.plantLeaks(r.addNode("n1"), simulated(2*time.Second, 200*time.Millisecond)...)
 	m := &means{r: r, folder: t.TempDir()}
-	m.add("wipe", "true", "", 0)
+	_, port, err := net.SplitHostPort(r.redis.listen)
+	r.check(err)
+	m.add("wipe", "redis-cli -p "+port+" flushall", "", 0)
 	result := m.drill("wipe")
 	if result.Passed || len(result.Verdicts) != 1 {
 		t.Fatalf("%+v", result)

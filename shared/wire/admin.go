@@ -20,6 +20,7 @@ const (
 	AdminJobs    = "jobs"    // of all tenants
 	AdminRelease = "release" // a device from quarantine
 	AdminForget  = "forget"  // a node that is gone
+	AdminUnbook  = "unbook"  // an attempt that is over
 	AdminFlight  = "flight"
 )
 
@@ -175,6 +176,27 @@ func (r *ForgetRequest) Check() error {
 	return fault.As(fault.Invalid, err)
 }
 
+// UnbookRequest releases one attempt that is over and still booked on a node.
+type UnbookRequest struct {
+	Node    job.Node    `json:"node"`
+	Attempt job.Attempt `json:"attempt"`
+	// Gone is the operator's word that nothing of the attempt is left on the node. Without it nothing is released.
+	Gone   bool   `json:"gone,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Check implements Body.
+func (r *UnbookRequest) Check() error {
+	if len(r.Reason) > fault.HintBytesMax {
+		return fault.New(fault.Invalid, "reason of %d bytes is over the limit of %d", len(r.Reason), fault.HintBytesMax)
+	}
+	if _, err := job.ParseNode(string(r.Node)); err != nil {
+		return fault.As(fault.Invalid, err)
+	}
+	_, err := job.ParseAttempt(r.Attempt.String())
+	return fault.As(fault.Invalid, err)
+}
+
 // ForgetReply tells what was released by the operator's word alone.
 type ForgetReply struct {
 	Reply
@@ -206,6 +228,11 @@ type LedgerNode struct {
 	Capacity ledger.Amounts `json:"capacity"`
 	Held     ledger.Amounts `json:"held"`
 	Entries  []LedgerEntry  `json:"entries"`
+	// Openings is how often the node's declaration opened the book since the leader's term began: once at first, and after
+	// each loss of the store. OpenedWhy is why it had been closed the last time, OpenedAt when that was over.
+	Openings  uint64     `json:"openings,omitempty"`
+	OpenedWhy string     `json:"opened_why,omitempty"`
+	OpenedAt  *time.Time `json:"opened_at,omitempty"`
 }
 
 // LedgerEntry is one holding: an attempt's reservation or an asset.

@@ -37,6 +37,8 @@ type fakeRack struct {
 	letter bool
 	leaks  []string
 	busy   bool // with others' jobs
+	struck bool // first attempts are lost
+	opened uint64
 }
 
 func newFakeRack() *fakeRack {
@@ -84,6 +86,9 @@ func (f *fakeRack) Record(_ context.Context, id job.ID) (*job.Record, error) {
 	if time.Since(at) >= 2*time.Second {
 		r.State, r.Partitions[0].Stage = job.Done, job.Verified
 	}
+	if f.struck {
+		r.Partitions[0].Attempts = append(r.Partitions[0].Attempts, job.AttemptRecord{Fence: 2})
+	}
 	if f.spoil != nil {
 		f.spoil(r)
 	}
@@ -105,7 +110,7 @@ func (f *fakeRack) Nodes(context.Context) (*wire.NodesReply, error) {
 func (f *fakeRack) Books(context.Context) ([]wire.LedgerNode, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	book := wire.LedgerNode{Node: "n1", Declared: true, Capacity: ledger.Amounts{ledger.PoolRAM: 10 * bytesize.GiB}}
+	book := wire.LedgerNode{Node: "n1", Declared: true, Openings: f.opened, Capacity: ledger.Amounts{ledger.PoolRAM: 10 * bytesize.GiB}}
 	for id, at := range f.jobs {
 		if time.Since(at) < 3*time.Second {
 			book.Entries = append(book.Entries, wire.LedgerEntry{Name: job.Attempt{Job: id, Fence: 1}.String()})
@@ -172,9 +177,24 @@ func TestDrillFindsWhatDoesNotHold(t *testing.T) {
 		undo  func(*fakeRack)
 		hold  time.Duration
 		edit  func(*drill.Config)
+		idle  bool   // nothing happens to the rack
 		want  string // "" passes
 	}{
 		"all is right": {fault: drill.Worker},
+		"no worker is killed": {
+			fault: drill.Worker, idle: true, want: "nothing was seen of it",
+		},
+		"another coordinator than the leader is killed": {fault: drill.Leader, want: "nothing was seen of it"},
+		"a store that is not the ledger's is emptied":   {fault: drill.Wipe, want: "nothing was seen of it"},
+		"the leader is killed": {
+			fault: drill.Leader, do: func(f *fakeRack) { f.nodes = func(r *wire.NodesReply) { r.Term = 2 } },
+		},
+		"the ledger is emptied": {
+			fault: drill.Wipe, do: func(f *fakeRack) { f.books = func(b *wire.LedgerNode) { b.Openings = 2 } },
+		},
+		"segments go by disk": {fault: drill.Spill, do: func(f *fakeRack) {
+			f.spoil = func(r *job.Record) { r.Partitions[0].Attempts[0].HandoffReason = "full" }
+		}},
 		"away for a while": {
 			fault: drill.Broker, do: func(f *fakeRack) { f.away = true }, undo: func(f *fakeRack) { f.away = false },
 			hold: 10 * time.Second,
@@ -195,7 +215,7 @@ func TestDrillFindsWhatDoesNotHold(t *testing.T) {
 					finished = true
 					return
 				}
-				r.State, r.Partitions[0].Attempts = job.Done, make([]job.AttemptRecord, 2)
+				r.State, r.Partitions[0].Attempts = job.Done, make([]job.AttemptRecord, 3)
 			}
 		}, edit: func(c *drill.Config) { c.Jobs = 1 }, want: "was finished and is verified after 1 more attempts"},
 		"a pool holds too much": {fault: drill.Worker, do: func(f *fakeRack) {
@@ -241,9 +261,15 @@ func TestDrillFindsWhatDoesNotHold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeRack()
 				m := drill.Means{Do: drill.Action{Text: "break it"}, Hold: c.hold}
-				if c.do != nil {
-					m.Do.Run = f.change(func() { c.do(f) })
-				}
+				m.Do.Run = f.change(func() {
+					f.struck = c.fault == drill.Worker && !c.idle
+					if c.fault == drill.Everything {
+						f.opened++
+					}
+					if c.do != nil {
+						c.do(f)
+					}
+				})
 				if c.undo != nil {
 					m.Undo = drill.Action{Text: "mend it", Run: f.change(func() { c.undo(f) })}
 				}

@@ -63,6 +63,11 @@ func (t *trial) run(ctx context.Context) {
 	t.judgeQuiet(quiet)
 	t.watch.note(func(s *seen) {
 		t.verdict.Wrong = append(t.verdict.Wrong, s.wrong...)
+		if shown := s.trace.of(t.step.Name); shown != "" {
+			t.verdict.say("seen of it: %s", shown)
+		} else {
+			t.verdict.blame("nothing was seen of it: what was done did not bring it about, or too short for a look")
+		}
 		t.verdict.say("%d looks at records, books and nodes; the longest time without an answer was %s", s.samples,
 			s.silent.Round(100*time.Millisecond))
 	})
@@ -86,6 +91,7 @@ func (t *trial) strike(ctx context.Context) (reason string) {
 		}
 	}
 	t.verdict.Tried = true
+	t.watch.note(func(s *seen) { s.trace.strike(s) })
 	t.say("%s", t.step.What)
 	defer t.act(context.WithoutCancel(ctx), "undo", t.step.Means.Undo) // whatever happens in between
 	if !t.act(ctx, "do", t.step.Means.Do) {

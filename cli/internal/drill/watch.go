@@ -54,6 +54,7 @@ type seen struct {
 	samples  int
 	silent   time.Duration // the longest time without a whole answer
 	wrong    []string
+	trace    trace
 }
 
 func newWatch(connect func(ctx context.Context) (Rack, error), every, limit time.Duration) *watch {
@@ -102,6 +103,7 @@ func (w *watch) sample(ctx context.Context) {
 	if rack == nil {
 		var err error
 		if rack, err = w.connect(ctx); err != nil {
+			w.note(func(s *seen) { s.trace.unanswered++ })
 			return
 		}
 	}
@@ -109,11 +111,15 @@ func (w *watch) sample(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !whole {
+		w.seen.trace.unanswered++
 		rack.Close()
 		rack = nil
 	} else {
 		now := time.Now()
 		w.seen.silent = max(w.seen.silent, now.Sub(w.seen.at))
+		if w.seen.trace.struck {
+			w.seen.trace.silent = max(w.seen.trace.silent, now.Sub(w.seen.at))
+		}
 		w.seen.at = now
 		w.seen.samples++
 	}
@@ -125,7 +131,10 @@ func (w *watch) look(ctx context.Context, rack Rack, jobs []job.ID) bool {
 	for _, id := range jobs {
 		record, err := rack.Record(ctx, id)
 		if fault.KindOf(err) == fault.NotFound {
-			w.note(func(s *seen) { s.gone[id] = true })
+			w.note(func(s *seen) {
+				s.gone[id] = true
+				s.trace.lookForJob(id)
+			})
 			continue
 		}
 		if err != nil {
@@ -142,7 +151,10 @@ func (w *watch) look(ctx context.Context, rack Rack, jobs []job.ID) bool {
 	if err != nil {
 		return false
 	}
-	w.note(func(s *seen) { s.nodes = nodes })
+	w.note(func(s *seen) {
+		s.nodes = nodes
+		s.trace.lookAtNodes(nodes)
+	})
 	return true
 }
 
@@ -156,6 +168,7 @@ func (w *watch) note(f func(*seen)) {
 func (s *seen) record(r *job.Record) {
 	s.gone[r.ID] = false
 	s.records[r.ID] = r
+	s.trace.lookAtRecord(r)
 	for i := range r.Partitions {
 		p := &r.Partitions[i]
 		at := job.Attempt{Job: r.ID, Partition: i}
@@ -184,6 +197,7 @@ func (s *seen) look(books []wire.LedgerNode) {
 		}
 		s.booked[string(b.Node)] = b.Held
 	}
+	s.trace.lookAtBooks(books)
 	s.books = books
 }
 

@@ -90,7 +90,8 @@ type Leader struct {
 
 	// began is when the reign did.
 	began time.Time
-	// Counts are read by others, too.
+	// openings and counts are read by others, too.
+	openings                       openings
 	late, orphans, badProofs, lost atomic.Int64
 }
 

@@ -328,6 +328,7 @@ func (l *Leader) drifted(name job.Node, b *book, d *ledger.Drift) {
 		l.log.Warn().Str("c2.node.id", string(name)).Interface("drift", d).Msg("node holds other bytes than the ledger had")
 	}
 	if d.Opened {
+		l.openings.note(name, d.Why, time.Now().UTC())
 		l.log.Info().Str("c2.node.id", string(name)).Str("why", d.Why).Msg("node has declared what it holds")
 	}
 	for _, a := range d.Freed {

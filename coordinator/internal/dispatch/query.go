@@ -236,7 +236,9 @@ func (l *Leader) Ledger(ctx context.Context) (*wire.LedgerReply, error) {
 func (l *Leader) ledgerNode(b *ledger.NodeBook, epoch string) wire.LedgerNode {
 	out := wire.LedgerNode{
 		Node: b.Node, Declared: b.ClosedFor(epoch) == "", Capacity: b.Capacity, Held: b.Used, Entries: []wire.LedgerEntry{},
-		Ops: b.Ops, Run: b.Run,
+	}
+	if o := l.openings.of(b.Node); o.count > 0 {
+		out.Openings, out.OpenedWhy, out.OpenedAt = o.count, o.why, &o.at
 	}
 	for _, e := range b.Entries {
 		entry := wire.LedgerEntry{Name: e.Attempt.String(), Amounts: e.Amounts, Since: e.Since, Limbo: e.Limbo}
