@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/bytesize"
 )
 
 func main() {
@@ -49,11 +50,16 @@ func startLoopback(dir, listen string) (end func(), err error) {
 	return s.Stop, nil
 }
 
+// storeMax is what the shipped configuration gives. Limits of streams are set aside in full, so that three quarters of
+// what is free, the server's default, might not do for them.
+const storeMax = 32 * bytesize.GiB
+
 // startForHosts starts the same server on any address, alone or as one of a cluster.
 func startForHosts(dir, listen, name, cluster, routes string) (end func(), err error) {
 	options := &server.Options{
 		ServerName: name, NoLog: true, NoSigs: true, JetStream: true, StoreDir: dir, SyncAlways: true,
-		PingInterval: 2 * time.Second, MaxPingsOut: 2,
+		JetStreamMaxStore: int64(storeMax),
+		PingInterval:      2 * time.Second, MaxPingsOut: 2,
 	}
 	if options.Host, options.Port, err = split(listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

@@ -22,7 +22,7 @@ import (
 type EmbeddedConfig struct {
 	Dir      string         `doc:"Folder of the store; one server at a time holds it."`
 	Listen   string         `doc:"Loopback address and port, e.g. 127.0.0.1:4222; port 0 picks one; empty for none."`
-	StoreMax bytesize.Bytes `doc:"Bound of the store; 0 is three quarters of what is free."`
+	StoreMax bytesize.Bytes `doc:"Bound of the store; 0 is three quarters of what is free, but 32 GiB at least."`
 	Sync     bool           `doc:"Call fsync before anything is answered."`
 }
 
@@ -157,12 +157,22 @@ func (e *Embedded) start() error {
 	return nil
 }
 
+// storeMaxLeast is what the shipped server configuration gives. Limits of streams are set aside in full, some 14 GiB by
+// default, so a bound by what is free would keep a rack that writes a few megabytes from starting on a small disk. When
+// the disk does get full, heal sees to it.
+const storeMaxLeast = 32 * bytesize.GiB
+
 // storeMax is the bound that the server gets: its own limit keeps it from filling the disk, on which it gives up.
 func (e *Embedded) storeMax() int64 {
 	if e.cfg.StoreMax > 0 {
 		return int64(e.cfg.StoreMax)
 	}
-	return 0
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(e.cfg.Dir, &fs); err != nil {
+		return int64(storeMaxLeast)
+	}
+	free := fs.Bavail * uint64(fs.Bsize)              //nolint:gosec // a block size is positive
+	return max(int64(storeMaxLeast), int64(free/4*3)) //nolint:gosec // no disk has 2^63 bytes
 }
 
 // heal opens the store again after the disk was full (field report B59). The server keeps a stream that once failed to
