@@ -4,13 +4,18 @@ import (
 	"context"
 
 	"github.com/proofrack/proofrack/shared/fault"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 )
+
+// PointBeforeCreate is the test hook between the look at a job's key and the job's creation.
+const PointBeforeCreate = "coordinator.before-create"
 
 // Records is the store as intake needs it. Tenants is how many share it, at least 1.
 type Records struct {
 	Store   *Store
 	Tenants int
+	Hooks   *hook.Points // nil: none
 }
 
 // Find is the job that a key stands for now: live or done, or nil.
@@ -20,6 +25,7 @@ func (r Records) Find(ctx context.Context, tenant job.Tenant, key string) (*job.
 
 // Create stores a record and its key entry; existing is the job that the key stands for already.
 func (r Records) Create(ctx context.Context, record *job.Record) (existing *job.Record, err error) {
+	r.Hooks.Hit(ctx, PointBeforeCreate)
 	created, err := r.Store.Create(ctx, record)
 	if err != nil || !created.Existing {
 		return nil, err
