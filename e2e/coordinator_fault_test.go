@@ -2,18 +2,25 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/proofrack/proofrack/shared/bus"
+	"github.com/proofrack/proofrack/shared/hook"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// B48: the leading coordinator is killed between any two of its steps, and the other one takes over.
+// B48: the leading coordinator is killed between any two of its steps in the midst of a job that has finished
+// partitions, and the other one takes over.
 func TestB48LeaderIsKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
@@ -24,21 +31,19 @@ func TestB48LeaderIsKilledAtEachPoint(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
 			r.calm()
-			settings := r.hooked("kill@" + point)
-			r.startCoordinator(settings...)
-			r.startCoordinator(settings...)
+			r.room = 1 // one partition after the other
+			leader := r.startCoordinator(r.heldOften(point)...)
 			n := r.addNode("n1")
 			n.startSynth()
 			n.startGPU()
 			r.ready()
 			first := r.view()
-			j := r.submit(1, 2)
-			pid := r.reached(point + "#1")
-			at := slices.IndexFunc(r.coordinators, func(p *process) bool { return p.pid() == pid })
-			if at < 0 {
-				t.Fatalf("process %d is no coordinator", pid)
+			r.startCoordinator()
+			j := r.submit(1, 2, 3, 4)
+			if pid := r.heldWithOneFinished(j, point); pid != leader.pid() {
+				t.Fatalf("process %d came by %s, the leader is %d", pid, point, leader.pid())
 			}
-			r.coordinators[at].killed()
+			leader.kill()
 			killed := time.Now()
 			until(t, "the other one leads", func() bool {
 				v := r.view()
@@ -58,95 +63,178 @@ func TestB48LeaderIsKilledAtEachPoint(t *testing.T) {
 	}
 }
 
+// heldTimes is how often heldOften holds.
+const heldTimes = 4
+
+// heldOften are settings that hold a process each of the first times it comes by a point.
+func (r *rack) heldOften(point string) []string {
+	var hooks []string
+	for n := 1; n <= heldTimes; n++ {
+		hooks = append(hooks, fmt.Sprintf("pause@%s#%d", point, n))
+	}
+	return r.hooked(hooks...)
+}
+
+// heldWithOneFinished lets a process go on until a job has a finished partition, and gives which one it is.
+func (r *rack) heldWithOneFinished(j *submitted, point string) (pid int) {
+	r.t.Helper()
+	for n := 1; n <= heldTimes; n++ {
+		at := fmt.Sprintf("%s#%d", point, n)
+		pid = r.reached(at)
+		if r.record(j).VerifiedCount() > 0 {
+			return pid
+		}
+		r.letGo(at)
+	}
+	r.t.Fatalf("no partition was finished when a process came by %s for the last time", point)
+	return 0
+}
+
 // The leader is killed while a proof is made: the worker goes on, nothing is done twice.
 func TestLeaderIsKilledInMidProof(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	r.calm()
-	r.startCoordinator()
-	n := r.addNode("n1")
-	n.startSynth()
-	n.startGPU(r.hooked("pause@gpu.mid-proof")...)
-	r.ready()
-	j := r.submit(1)
-	r.reached("gpu.mid-proof#1")
+	r, j := pausedInProof(t)
 	before := r.book("n1")
 	r.coordinators[0].kill()
 	r.startCoordinator()
-	r.letGo("gpu.mid-proof#1")
+	r.letGo(heldProof)
 	r.waitDone()
 	if after := r.book("n1"); after.Epoch != before.Epoch || after.Term <= before.Term {
 		t.Errorf("term %d and epoch %s became %d and %s", before.Term, before.Epoch, after.Term, after.Epoch)
 	}
-	if p := r.record(j).Partitions[0]; len(p.Attempts) != 1 {
-		t.Errorf("the proof was begun again: %+v", p.Attempts)
-	}
+	r.wantOneAttempt(j)
 	r.checkQuiet()
 }
 
-// Every message of a job is published once more, under another id and after it was handled: nothing is done twice.
+// Every message of a job is published once more, under another id: the first copies while a proof is being made, the
+// second ones between the acceptance of a result and its ack, the third ones when all is over. Nothing is done twice.
 func TestDuplicateDeliveryChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := full(t, "n1")
+	r := newRack(t)
+	r.calm()
+	r.room = 2
+	const accepted = "coordinator.before-ack#1"
+	r.startCoordinator(r.hooked("pause@" + accepted)...)
+	n := r.addNode("n1")
+	n.startSynth()
+	n.startGPU(r.hooked("pause@gpu.mid-proof")...)
+	r.ready()
 	var mu sync.Mutex
-	var seen []bus.Message
+	seen := map[string][]bus.Message{}
+	look := func(subject string) []bus.Message {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen[subject])
+	}
 	for _, subject := range []string{wire.AllSynth, wire.AllProve, wire.AllResult} {
 		stop, err := r.bus.Subscribe(subject, func(m bus.Message) {
 			mu.Lock()
 			defer mu.Unlock()
-			seen = append(seen, m)
+			seen[subject] = append(seen[subject], m)
 		})
 		r.check(err)
 		t.Cleanup(stop)
 	}
-	j := r.submit(1, 2)
-	again := func() {
-		mu.Lock()
-		copies := slices.Clone(seen)
-		mu.Unlock()
-		for _, m := range copies {
-			_, err := r.bus.Publish(t.Context(), bus.Message{Subject: m.Subject, Data: m.Data, Header: map[string]string{}})
-			r.check(err)
+	again := func(subjects ...string) {
+		t.Helper()
+		for _, subject := range subjects {
+			copies := look(subject)
+			if len(copies) == 0 {
+				t.Fatalf("no message on %s was seen", subject)
+			}
+			for _, m := range copies {
+				_, err := r.bus.Publish(t.Context(), bus.Message{Subject: m.Subject, Data: m.Data, Header: map[string]string{}})
+				r.check(err)
+			}
 		}
 	}
-	until(t, "the job begins", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) > 0 })
-	again()
+	j := r.submit(1, 2)
+	r.reached("gpu.mid-proof#1")
+	until(t, "both partitions have been sent to the device", func() bool { return len(look(wire.AllProve)) >= 2 })
+	again(wire.AllSynth, wire.AllProve)
+	until(t, "the copies for the device are fetched or gone", r.proveCopiesMet)
+	r.letGo("gpu.mid-proof#1")
+	r.reached(accepted)
+	again(wire.AllSynth, wire.AllProve, wire.AllResult)
+	r.letGo(accepted)
 	r.waitDone()
-	again()
-	mu.Lock()
-	count := len(seen)
-	mu.Unlock()
-	if count < 6 {
-		t.Fatalf("only %d messages were seen", count)
-	}
+	again(wire.AllSynth, wire.AllProve, wire.AllResult)
 	r.checkQuiet()
-	for _, p := range r.record(j).Partitions {
+	record := r.record(j)
+	for _, p := range record.Partitions {
 		if len(p.Attempts) != 1 {
 			t.Errorf("attempts %+v", p.Attempts)
 		}
 	}
+	if record.LateCount != 0 {
+		t.Errorf("%d copies count as results that came late", record.LateCount)
+	}
+}
+
+// proveCopiesMet tells that no message of the devices' queue waits to be fetched.
+func (r *rack) proveCopiesMet() bool {
+	met := true
+	r.queues().look(wire.StreamProve, func(c *jetstream.ConsumerInfo) { met = met && c.NumPending == 0 })
+	return met
 }
 
 // Two submits with one key at the same time at two coordinators are one job (invariant 7); other input is a conflict.
+// Each coordinator holds what it got between its look at the key and the job's creation, until both have something.
 func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
-	r := full(t, "n1")
-	r.startCoordinator()
-	const racers = 8
-	ids := make([]job.ID, racers)
-	fresh := make([]bool, racers)
+	const create, racers = "coordinator.before-create", 24
+	r := newRack(t)
+	r.calm()
+	folders := []string{t.TempDir(), t.TempDir()}
+	for _, folder := range folders {
+		var hooks []string
+		for n := 1; n <= racers; n++ {
+			hooks = append(hooks, fmt.Sprintf("pause@%s#%d", create, n))
+		}
+		r.startCoordinator("test.folder="+folder, "test.hooks="+strings.Join(hooks, ","))
+	}
+	n := r.addNode("n1")
+	n.startSynth()
+	n.startGPU()
+	r.ready()
+	ids := make([]job.ID, 0, racers)
+	fresh := make([]bool, 0, racers)
+	var mu sync.Mutex
 	var all sync.WaitGroup
-	for i := range racers {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			s, err := r.client.Submit(ctx, request("one key", 7, 1, 2))
-			if err != nil {
-				t.Errorf("submit: %v", err)
-				return
+	submit := func() {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		s, err := r.client.Submit(ctx, request("one key", 7, 1, 2))
+		if err != nil {
+			t.Errorf("submit: %v", err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		ids, fresh = append(ids, s.Job), append(fresh, !s.Existing)
+	}
+	// Each request goes to either of them.
+	for started, both := 0, false; !both; started++ {
+		if started == racers {
+			t.Fatalf("%d submits went to one coordinator", racers)
+		}
+		all.Go(submit)
+		until(t, "the submit is held", func() bool { return heldAt(t, folders) > started })
+		both = true
+		for i, folder := range folders {
+			pid, ok := hook.ReachedBy(folder, create+"#1")
+			if ok && pid != r.coordinators[i].pid() {
+				t.Fatalf("process %d is no coordinator of the test", pid)
 			}
-			ids[i], fresh[i] = s.Job, !s.Existing
-		})
+			both = both && ok
+		}
+	}
+	for _, folder := range folders {
+		for n := 1; n <= racers; n++ {
+			if _, ok := hook.ReachedBy(folder, fmt.Sprintf("%s#%d", create, n)); ok {
+				r.check(hook.LetGo(folder, fmt.Sprintf("%s#%d", create, n)))
+			}
+		}
 	}
 	all.Wait()
 	if t.Failed() {
@@ -162,7 +250,7 @@ func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 		}
 	}
 	if count != 1 {
-		t.Errorf("%d of %d submits were told that theirs made the job", count, racers)
+		t.Errorf("%d of %d submits were told that theirs made the job", count, len(ids))
 	}
 	if _, err := r.client.Submit(t.Context(), request("one key", 7, 3)); err == nil {
 		t.Error("another input under the key was accepted")
@@ -175,6 +263,19 @@ func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 		t.Errorf("%d jobs are listed", len(jobs.Jobs))
 	}
 	r.checkQuiet()
+}
+
+// heldAt counts the holds in folders of hooks.
+func heldAt(t *testing.T, folders []string) (count int) {
+	t.Helper()
+	for _, folder := range folders {
+		held, err := filepath.Glob(filepath.Join(folder, "*.hold"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count += len(held)
+	}
+	return count
 }
 
 // B38: cancel at each stage really stops the work, and nothing is left of it.

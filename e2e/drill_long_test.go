@@ -99,15 +99,18 @@ func (d *drill) node(name job.Node, settings ...string) *node {
 	return n
 }
 
-// paused is a drill with a job of three partitions whose first is in mid-proof and stays there.
+// pausedDrill is a drill with a job of three partitions: one is finished, one is in mid-proof and stays there, one is
+// sealed.
 func pausedDrill(t *testing.T) (*drill, *submitted) {
 	t.Helper()
 	d := newDrill(t)
 	d.coordinator()
-	d.node("n1", d.hooked("pause@gpu.mid-proof")...)
+	n := d.addNode("n1")
+	n.startSynth(d.timers(d.hooked("pause@" + secondClaim)...)...)
+	n.startGPU(d.timers(d.hooked("pause@" + heldProof)...)...)
 	d.ready()
 	j := d.submit(1, 2, 3)
-	d.reached("gpu.mid-proof#1")
+	d.holding(j)
 	return d, j
 }
 
@@ -158,7 +161,7 @@ func TestDrillB34WorkerIsFrozenForTwiceTheLease(t *testing.T) {
 	time.Sleep(time.Until(begun.Add(2 * d.lease())))
 	before := d.record(j)
 	frozen.signal(syscall.SIGCONT)
-	d.letGo("gpu.mid-proof#1")
+	d.letGo(heldProof)
 	d.done(2 * time.Minute)
 	if after := d.record(j); after.Result == nil || before.Result == nil || *after.Result != *before.Result {
 		t.Errorf("the result changed after the job was done: %+v, %+v", before.Result, after.Result)
@@ -169,7 +172,7 @@ func TestDrillB34WorkerIsFrozenForTwiceTheLease(t *testing.T) {
 func TestDrillB62NATSIsAwayForFiveMinutes(t *testing.T) {
 	d, j := pausedDrill(t)
 	d.nats.kill()
-	d.letGo("gpu.mid-proof#1")
+	d.letGo(heldProof)
 	d.lasts(5 * time.Minute)
 	d.nats.start(t)
 	back := time.Now()
@@ -239,7 +242,7 @@ func TestDrillB79RedisIsFrozenForThreeMinutes(t *testing.T) {
 	d, j := pausedDrill(t)
 	d.redis.signal(syscall.SIGSTOP)
 	d.lasts(90 * time.Second)
-	d.letGo("gpu.mid-proof#1")
+	d.letGo(heldProof)
 	n := d.nodes[0]
 	n.gpu.stops()
 	d.coordinators[0].stops()

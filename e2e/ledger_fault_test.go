@@ -231,21 +231,13 @@ func (r *rack) savedKeys(nodes ...string) (restore func()) {
 func TestB72RedisIsFrozenWhileJobsRun(t *testing.T) {
 	t.Parallel()
 	r, running := pausedInProof(t)
-	until(t, "all of the job is booked", func() bool {
-		for _, p := range r.record(running).Partitions {
-			if p.Fence == 0 {
-				return false
-			}
-		}
-		return true
-	})
 	r.redis.signal(syscall.SIGSTOP)
 	var starting []*submitted
 	for i := range uint64(3) {
 		starting = append(starting, r.submit(10+i))
 	}
-	r.letGo("gpu.mid-proof#1")
-	r.waitDone(running) // its three partitions end while Redis is frozen
+	r.letGo(heldProof)
+	r.waitDone(running) // its partitions end while Redis is frozen
 	until(t, "the jobs say that the ledger is away", func() bool {
 		w, err := r.client.Why(t.Context(), starting[2].id)
 		return err == nil && len(w.Reasons) == 1 && strings.Contains(w.Reasons[0].Text, "the ledger is away")

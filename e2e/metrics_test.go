@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,20 @@ func meteredRack(t *testing.T) (*rack, []scraped) {
 // has tells whether a page has a series of a metric.
 func has(page string, name metrics.Name) bool {
 	return regexp.MustCompile(`(?m)^` + string(name) + `(_count)?[{ ]`).MatchString(page)
+}
+
+// value adds up the series of a metric on a page, 0 while the page does not answer.
+func (s scraped) value(t *testing.T, name metrics.Name) (sum float64) {
+	t.Helper()
+	lines := regexp.MustCompile(`(?m)^`+string(name)+`(?:\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(s.page(t), -1)
+	for _, line := range lines {
+		number, err := strconv.ParseFloat(line[1], 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line[0], err)
+		}
+		sum += number
+	}
+	return sum
 }
 
 // After a job every metric of the programs comes out of their pages under its name, but for those that need trouble, a

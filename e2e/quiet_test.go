@@ -3,12 +3,16 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/ledger"
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs"
 	"github.com/proofrack/proofrack/shared/wire"
@@ -42,6 +46,9 @@ func (r *rack) checkQuiet() {
 	}
 	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
 		r.gone(stream+" is empty", func() string { return r.messages(stream) })
+	}
+	if !slices.Contains(slices.Collect(maps.Values(letters)), true) {
+		r.gone("no dead letter is there", func() string { return r.messages(wire.StreamDLQ) })
 	}
 	for _, bucket := range []string{wire.ObjectsSlices, wire.ObjectsIn(job.MainTenant)} {
 		r.gone(bucket+" is empty", func() string { return r.objects(bucket, letters) })
@@ -117,7 +124,8 @@ func (r *rack) verifyingKey(c circuit.Circuit) *groth16.PreparedKey {
 	return prepared
 }
 
-// booked lists the attempts in a node's book in Redis, and what its sums have beyond assets.
+// booked lists the attempts in a node's book in Redis, what its assets have beyond those that the node itself has, and
+// what its sums have beyond assets.
 func (r *rack) booked(n *node) string {
 	b := r.book(n.name)
 	if b == nil {
@@ -126,17 +134,30 @@ func (r *rack) booked(n *node) string {
 	if len(b.Entries) > 0 {
 		return fmt.Sprintf("%+v", b.Entries)
 	}
-	used := map[string]int64{}
-	for pool, bytes := range b.Used {
-		used[string(pool)] += int64(bytes)
+	if b.Closed != "" {
+		return "a closed book: " + b.Closed
 	}
+	_, assets, err := readOwnBook(filepath.Join(n.spill, "book"))
+	if err != nil {
+		return err.Error()
+	}
+	used := map[ledger.AssetKey]bytesize.Bytes{}
 	for _, a := range b.Assets {
-		used[string(a.Pool)] -= int64(a.Bytes)
-	}
-	for pool, bytes := range used {
-		if bytes != 0 {
-			return fmt.Sprintf("%d bytes of %s without an owner", bytes, pool)
+		used[a.Key()] += a.Bytes
+		if a.Users != 0 {
+			return fmt.Sprintf("%d attempts use %s", a.Users, a.Name)
 		}
+	}
+	for _, a := range assets {
+		used[a.Key()] -= a.Bytes
+	}
+	for key, bytes := range used {
+		if bytes != 0 {
+			return fmt.Sprintf("%s: the ledger has %d bytes more than the node", key, bytes)
+		}
+	}
+	if wrong := b.Mismatch(); len(wrong) > 0 {
+		return fmt.Sprintf("bytes of %v without an owner: %s of %+v", wrong, b.Used, b.Assets)
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
+	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/circuit"
 	"github.com/proofrack/proofrack/shared/client"
 	"github.com/proofrack/proofrack/shared/fault"
@@ -62,6 +63,12 @@ func working() []string {
 	}
 }
 
+// Segments of nodes whose room is bounded. A toy segment is a little larger than its pad.
+const (
+	roomPad     = bytesize.MiB
+	roomSegment = roomPad + bytesize.MiB/4
+)
+
 // node is one host: two workers with a spill folder of their own.
 type node struct {
 	rack       *rack
@@ -82,14 +89,17 @@ type rack struct {
 	programs     programs
 	params       string // folder of parameters
 	circuits     string // that nodes take, separated by commas
+	room         int    // how many segments the shared memory of each node holds, 0 for what the host has
 	bus          *natsbus.Bus
 	client       *client.Client
 	jobs         []*submitted
 	watch        *watch
 }
 
-// submitted is a job of the test, with its circuit and what its proofs are to prove, by partition.
+// submitted is a job of the test, with its circuit and what its proofs are to prove, by partition. Held is the
+// partition that a hook holds in mid-proof, where one does.
 type submitted struct {
+	held    int
 	id      job.ID
 	circuit circuit.Circuit
 	public  [][]fr.Element
@@ -124,6 +134,9 @@ func (r *rack) connect() {
 func (r *rack) dial() {
 	r.t.Helper()
 	r.watch = newWatch()
+	for _, n := range r.nodes {
+		r.watch.add(n)
+	}
 	config := natsbus.DefaultConfig()
 	config.URLs, config.ReconnectMax = strings.Split(r.nats.url(), ","), 300*time.Millisecond
 	var err error
@@ -192,20 +205,33 @@ func (r *rack) addNode(name job.Node) *node {
 	r.t.Cleanup(func() { os.RemoveAll(spill) })
 	n := &node{rack: r, name: name, spill: spill}
 	r.nodes = append(r.nodes, n)
+	if r.watch != nil {
+		r.watch.add(n)
+	}
 	return n
 }
 
 func (n *node) common() []string {
-	return []string{
+	settings := []string{
 		"nats.urls=" + n.rack.nats.url(), "node=" + string(n.name), "spill.path=" + n.spill, "memory.claims=" + n.claims(),
 	}
+	if n.rack.room > 0 {
+		settings = append(settings, fmt.Sprintf("memory.shm_max=%d", n.shm()))
+	}
+	return settings
 }
+
+// shm is how much shared memory the node may hold, 0 when that is not bounded.
+func (n *node) shm() bytesize.Bytes { return bytesize.Bytes(n.rack.room) * roomSegment }
 
 // claims is where the node's agent claims memory: nodes of the test stand for hosts of their own.
 func (n *node) claims() string { return filepath.Join(n.spill, "claims") }
 
 func (n *node) startSynth(settings ...string) *process {
 	n.rack.t.Helper()
+	if n.rack.room > 0 {
+		settings = append([]string{fmt.Sprintf("synth.pad_bytes=%d", roomPad)}, settings...)
+	}
 	n.synth = start(n.rack.t, "synth "+string(n.name), append([]string{n.rack.programs.synth}, flags(shared(), working(),
 		n.common(),
 		[]string{"synth.circuits=" + n.rack.circuits, "synth.slots=1", "synth.scratch_bytes=1MiB"}, settings)...)...)

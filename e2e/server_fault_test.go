@@ -14,29 +14,82 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// pausedInProof is a rack with a job whose first partition is in mid-proof and stays there.
+// longLease is that of racks in which running work must go on: no crowded machine is late by that much.
+const longLease = 3 * lease
+
+// heldProof is where the second proof of a job stays in pausedInProof.
+const heldProof = "gpu.mid-proof#2"
+
+// pausedInProof is a rack with a job of three partitions: one is finished, one is in mid-proof and stays there, one is
+// sealed. The node has room for three segments.
 func pausedInProof(t *testing.T) (*rack, *submitted) {
 	t.Helper()
 	r := newRack(t)
-	r.startCoordinator()
-	n := r.addNode("n1")
-	n.startSynth()
-	n.startGPU(r.hooked("pause@gpu.mid-proof")...)
-	r.ready()
-	j := r.submit(1, 2, 3)
-	r.reached("gpu.mid-proof#1")
-	return r, j
+	r.pausedInProof()
+	return r, r.jobs[0]
 }
 
-// wantOneAttempt says that the partition in mid-proof was not begun again.
+// pausedInProof adds a coordinator and a node to servers, and has a job held there.
+func (r *rack) pausedInProof() *submitted {
+	r.t.Helper()
+	r.room = 3
+	r.lease = longLease
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth(r.hooked("pause@" + secondClaim)...)
+	n.startGPU(r.hooked("pause@" + heldProof)...)
+	r.ready()
+	j := r.submit(1, 2, 3)
+	r.holding(j)
+	return j
+}
+
+// secondClaim is where the second synthesis of a job waits until the first partition is finished: a device that is held
+// finishes no proof.
+const secondClaim = "synth.after-claim#2"
+
+// firstAlone lets a job's second synthesis go on once the first partition is finished. What strikes from now on must
+// not have that computed again, which is watched (invariant 6).
+func (r *rack) firstAlone(j *submitted) {
+	r.t.Helper()
+	r.reached(secondClaim)
+	r.oneFinished(j)
+	r.letGo(secondClaim)
+}
+
+// oneFinished waits until a partition of a job is finished, while a hook holds another one.
+func (r *rack) oneFinished(j *submitted) {
+	r.t.Helper()
+	until(r.t, "a partition is finished", func() bool { return r.record(j).VerifiedCount() > 0 })
+}
+
+// holding has the second proof of a job held: one partition is finished, all else is sealed.
+func (r *rack) holding(j *submitted) {
+	r.t.Helper()
+	r.firstAlone(j)
+	r.reached(heldProof)
+	until(r.t, "one partition is finished, one held, all else sealed", func() bool {
+		count := map[job.Stage]int{}
+		for i, p := range r.record(j).Partitions {
+			count[p.Stage]++
+			if p.Stage == job.Proving {
+				j.held = i
+			}
+		}
+		return count[job.Verified] == 1 && count[job.Proving] == 1 && count[job.Sealed] == len(j.public)-2
+	})
+}
+
+// wantOneAttempt says that nothing of a job that was held was begun again: neither what was finished, which is watched,
+// nor what was in mid-proof; what was sealed may have been handed back, no more.
 func (r *rack) wantOneAttempt(j *submitted) {
 	r.t.Helper()
-	good := false
-	for _, p := range r.record(j).Partitions {
-		good = good || len(p.Attempts) == 1
-	}
-	if !good {
-		r.t.Errorf("running work did not go on: %+v", r.record(j).Partitions)
+	for i, p := range r.record(j).Partitions {
+		for _, a := range p.Attempts {
+			if a.Outcome != job.OutcomeOK && (a.Outcome != job.OutcomeHandedBack || i == j.held) {
+				r.t.Errorf("running work did not go on: partition %d of job %s: %+v", i, j.id, p.Attempts)
+			}
+		}
 	}
 }
 
@@ -46,8 +99,8 @@ func TestB62NATSIsKilledAndComesBack(t *testing.T) {
 	t.Parallel()
 	r, j := pausedInProof(t)
 	r.nats.kill()
-	r.letGo("gpu.mid-proof#1")
-	time.Sleep(2 * lease) // an outage, not a moment
+	r.letGo(heldProof)
+	time.Sleep(longLease + lease) // an outage, not a moment
 	r.nats.start(t)
 	r.waitDone()
 	r.wantOneAttempt(j)
@@ -91,7 +144,7 @@ func TestB74RedisIsKilledAndComesBack(t *testing.T) {
 	t.Parallel()
 	r, j := pausedInProof(t)
 	r.redis.kill()
-	r.letGo("gpu.mid-proof#1")
+	r.letGo(heldProof)
 	more := r.submit(4)
 	time.Sleep(lease / 2)
 	if got := r.record(more).Partitions[0]; got.Stage != job.Waiting || len(got.Attempts) > 0 {
@@ -115,8 +168,8 @@ func TestRedisComesBackEmpty(t *testing.T) {
 	r.redis.kill()
 	r.check(os.RemoveAll(r.redis.aof()))
 	r.redis.start(t)
-	r.untilBooked(r.record(j).Attempt(r.proving(j)))
-	r.letGo("gpu.mid-proof#1")
+	r.untilBooked(r.record(j).Attempt(j.held))
+	r.letGo(heldProof)
 	r.waitDone()
 	r.wantOneAttempt(j)
 	r.checkQuiet()
@@ -165,7 +218,7 @@ func TestAllDisksAreLost(t *testing.T) {
 	r.check(os.RemoveAll(r.redis.aof()))
 	r.redis.start(t)
 	r.nats.start(t)
-	r.letGo("gpu.mid-proof#1")
+	r.letGo(heldProof)
 	r.ready()
 	until(t, "the lost job is known no more", func() bool {
 		_, err := r.client.Status(t.Context(), j.id)

@@ -57,7 +57,7 @@ func TestB79EverybodyStopsWhileRedisIsFrozen(t *testing.T) {
 		t.Error("the worker did not finish what it had")
 	default:
 	}
-	r.letGo("gpu.mid-proof#1")
+	r.letGo(heldProof)
 	n.gpu.endsWell()
 	untilWithin(t, stopWithin, "its proof counts although Redis is frozen", func() bool {
 		for _, p := range r.record(j).Partitions {

@@ -24,6 +24,8 @@ type watch struct {
 	tasks map[job.Attempt]int
 	// beats are the last ones of each process, and when they came.
 	beats map[string]seenBeat
+	// nodes are those whose own books and segments are looked at.
+	nodes []*node
 }
 
 type seenBeat struct {
@@ -40,7 +42,8 @@ func newWatch() *watch {
 	return &watch{finished: map[job.Attempt]finish{}, tasks: map[job.Attempt]int{}, beats: map[string]seenBeat{}}
 }
 
-// watchAll begins to watch: the books in Redis twenty times a second, and every task that is published.
+// watchAll begins to watch: the books in Redis and what nodes hold twenty times a second, and every task that is
+// published.
 func (r *rack) watchAll() {
 	r.t.Helper()
 	stop, err := r.bus.Subscribe(wire.AllSynth, func(m bus.Message) {
@@ -63,11 +66,16 @@ func (r *rack) watchAll() {
 	r.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
+	held := make(chan struct{})
 	go func() {
 		defer close(ended)
 		watchBooks(ctx, r.t, r.redis.listen)
 	}()
-	r.t.Cleanup(func() { stop(); deaf(); cancel(); <-ended })
+	go func() {
+		defer close(held)
+		r.watch.watchHoldings(ctx, r.t)
+	}()
+	r.t.Cleanup(func() { stop(); deaf(); cancel(); <-ended; <-held })
 }
 
 // buffers lists what the flight recorders of a node's live processes have beyond assets, and what they counted wrongly.

@@ -1,10 +1,15 @@
 package e2e_test
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/metrics"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // lost counts a partition's attempts that were lost with their worker.
@@ -17,8 +22,15 @@ func lost(p *job.Partition) (count int) {
 	return count
 }
 
-// kill -9 of the synthesis worker at each point of its path. B71: its bytes come back; B83: what it left does not
-// hinder the next one.
+// struck are the settings of a fault in the midst of a job: the worker stops at the second visit of a point, and the
+// room of a node is for two segments.
+func (r *rack) struck(point string) []string {
+	r.room = 2
+	return r.hooked("pause@" + point + "#2")
+}
+
+// kill -9 of the synthesis worker at each point of its path, in the second partition, when the first one is finished.
+// B71: its bytes come back; B83: what it left does not hinder the next one.
 func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	// What is sealed is proved all the same.
@@ -33,16 +45,18 @@ func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 			if sealed[point] {
 				r.calm() // it is there again before the lease ends
 			}
+			hooks := r.struck(point)
 			r.startCoordinator()
 			n := r.addNode("n1")
 			n.startGPU()
-			victim := n.startSynth(r.hooked("kill@" + point)...)
+			victim := n.startSynth(hooks...)
 			r.ready()
-			j := r.submit(1, 2)
-			if pid := r.reached(point + "#1"); pid != victim.pid() {
+			j := r.submit(1, 2, 3)
+			if pid := r.reached(point + "#2"); pid != victim.pid() {
 				t.Fatalf("process %d came by %s, the worker is %d", pid, point, victim.pid())
 			}
-			victim.killed()
+			r.oneFinished(j)
+			victim.kill()
 			n.startSynth()
 			r.waitDone()
 			sum := 0
@@ -60,21 +74,19 @@ func TestB71B83SynthWorkerIsKilledAtEachPoint(t *testing.T) {
 	}
 }
 
-// kill -9 of the engine in mid-proof: it costs one attempt, the worker goes on.
+// kill -9 of the engine in mid-proof: it costs one attempt of what it proved, the worker goes on.
 func TestEngineIsKilledInMidProof(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	r.startCoordinator()
-	n := r.addNode("n1")
-	n.startSynth()
-	worker := n.startGPU(r.hooked("kill@gpu.mid-proof")...)
-	r.ready()
-	j := r.submit(1)
-	if pid := r.reached("gpu.mid-proof#1"); pid == worker.pid() {
-		t.Fatal("it was the worker that was killed, not its engine")
+	r, j := pausedInProof(t)
+	worker := r.nodes[0].gpu
+	engine := r.reached(heldProof)
+	if engine == worker.pid() {
+		t.Fatal("it is the worker that is held, not its engine")
 	}
+	r.check(syscall.Kill(engine, syscall.SIGKILL))
 	r.waitDone()
-	if got := r.record(j).Partitions[0].Attempts; len(got) != 2 || got[0].Outcome == job.OutcomeOK || got[0].Fault == nil {
+	got := r.record(j).Partitions[j.held].Attempts
+	if len(got) != 2 || got[0].Outcome == job.OutcomeOK || got[0].Fault == nil {
 		t.Errorf("attempts %+v", got)
 	}
 	select {
@@ -85,7 +97,8 @@ func TestEngineIsKilledInMidProof(t *testing.T) {
 	r.checkQuiet()
 }
 
-// kill -9 of the GPU worker in mid-proof: its engine goes too, its bytes come back (B71).
+// kill -9 of the GPU worker at each point of its path, in the second partition, when the first one is finished: its
+// engine goes too, its bytes come back (B71).
 func TestB71GPUWorkerIsKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
@@ -98,25 +111,24 @@ func TestB71GPUWorkerIsKilledAtEachPoint(t *testing.T) {
 			if made {
 				r.calm() // it is there again before the lease ends
 			}
+			hooks := r.struck(point)
 			r.startCoordinator()
 			n := r.addNode("n1")
-			n.startSynth()
-			action := "kill@"
-			if point == "gpu.mid-proof" {
-				action = "pause@" // the engine is there; the worker is killed from outside
-			}
-			victim := n.startGPU(r.hooked(action + point)...)
+			n.startSynth(r.hooked("pause@" + secondClaim)...)
+			victim := n.startGPU(hooks...)
 			r.ready()
-			j := r.submit(1, 2)
-			pid := r.reached(point + "#1")
+			j := r.submit(1, 2, 3)
+			r.firstAlone(j)
+			pid := r.reached(point + "#2")
 			engines := children(victim.pid())
-			if action == "pause@" {
-				victim.kill()
+			wanted := []int{victim.pid()}
+			if point == "gpu.mid-proof" {
+				wanted = engines
 			}
-			victim.killed()
-			if action == "pause@" {
-				until(t, "the engine is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+			if !slices.Contains(wanted, pid) {
+				t.Fatalf("process %d came by %s, the worker is %d, its engines %v", pid, point, victim.pid(), engines)
 			}
+			victim.kill()
 			for _, engine := range engines {
 				until(t, "no engine is left", func() bool { return syscall.Kill(engine, 0) != nil })
 			}
@@ -138,58 +150,100 @@ func TestB71GPUWorkerIsKilledAtEachPoint(t *testing.T) {
 	}
 }
 
-// B34: a worker is frozen past its lease and wakes up. Its bytes stay booked meanwhile, the other node does the work,
-// and what the sleeper does afterwards changes nothing (invariants 1 and 5).
+// B34: a worker is frozen past its lease and wakes up, with a finished partition in the job. Its bytes stay booked all
+// the while, the other node does the work, and what the sleeper does afterwards is refused and changes nothing
+// (invariants 1 and 5).
 func TestB34FrozenWorkerWakesUp(t *testing.T) {
 	t.Parallel()
-	r := newRack(t)
-	r.startCoordinator()
-	n1 := r.addNode("n1")
-	n1.startSynth()
-	n1.startGPU(r.hooked("pause@gpu.mid-proof")...)
-	r.ready()
-	j := r.submit(1)
-	engine := r.reached("gpu.mid-proof#1")
-	sleepers := []int{n1.gpu.pid(), engine}
-	for _, pid := range sleepers {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+	for role, point := range map[string]string{wire.RoleSynth: "synth.mid-write", wire.RoleGPU: "gpu.mid-proof"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			r := newRack(t)
+			page := scraped{role, freePort(t)}
+			hooks := append(r.struck(point), "metrics.listen="+page.address)
+			r.startCoordinator()
+			n1 := r.addNode("n1")
+			if role == wire.RoleSynth {
+				n1.startSynth(hooks...)
+				n1.startGPU()
+			} else {
+				n1.startSynth(r.hooked("pause@" + secondClaim)...)
+				n1.startGPU(hooks...)
+			}
+			r.ready()
+			j := r.submit(1, 2)
+			if role == wire.RoleGPU {
+				r.firstAlone(j)
+			}
+			point += "#2"
+			sleeper, inside := n1.gpu, r.reached(point)
+			if role == wire.RoleSynth {
+				sleeper = n1.synth
+			}
+			r.oneFinished(j)
+			stale := r.record(j).Attempt(1)
+			r.frozenPastItsLease(j, stale, func() { r.letGo(point) }, sleeper.pid(), inside)
+			until(t, "what the sleeper went on with is refused", func() bool {
+				return page.value(t, metrics.FencesRefused) > 0
+			})
+			r.checkQuiet()
+			select {
+			case <-sleeper.done:
+				t.Errorf("%s ended", sleeper.name)
+			default:
+			}
+		})
 	}
-	t.Cleanup(func() {
+}
+
+// frozenPastItsLease stops processes of the first node that hold an attempt, until the second node has done the job and
+// the attempt is in limbo, and lets them go on.
+func (r *rack) frozenPastItsLease(j *submitted, stale job.Attempt, let func(), sleepers ...int) {
+	r.t.Helper()
+	signal := func(s syscall.Signal) (err error) {
 		for _, pid := range sleepers {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
+			err = errors.Join(err, syscall.Kill(pid, s))
 		}
-	})
-	r.letGo("gpu.mid-proof#1")
-	n2 := r.addNode("n2")
+		return err
+	}
+	r.check(signal(syscall.SIGSTOP))
+	r.t.Cleanup(func() { _ = signal(syscall.SIGCONT) })
+	let()
+	n1, n2 := r.nodes[0], r.addNode("n2")
 	n2.startSynth()
 	n2.startGPU()
-	r.waitDone()
-	record := r.record(j)
-	if p := record.Partitions[0]; p.Node != "n2" || len(p.Attempts) != 2 || lost(&p) != 1 {
-		t.Fatalf("partition %+v", p)
-	}
-	before, err := r.client.Result(t.Context(), record)
-	r.check(err)
-	until(t, "the sleeper's bytes are in limbo", func() bool {
-		b := r.book("n1")
-		if b != nil && b.Closed == "" && len(b.Entries) != 1 {
-			t.Fatalf("the sleeper's bytes are not booked any more: %+v", b)
+	limbo := false
+	look := func() { // is all that it holds still booked?
+		r.t.Helper()
+		if !strings.Contains(attemptsIn(n1, "book"), stale.String()) || !strings.Contains(namesIn(n1, "seg"), stale.String()) {
+			r.t.Fatalf("the sleeper's booking or segment is gone while it sleeps: %q, %q", attemptsIn(n1, "book"),
+				namesIn(n1, "seg"))
 		}
-		return b != nil && b.Closed == "" && b.Entries[0].Limbo
+		if b := r.book(n1.name); b != nil && b.Closed == "" {
+			e := b.Entry(stale)
+			if e == nil {
+				r.t.Fatalf("the sleeper's bytes are not booked any more: %+v", b)
+			}
+			limbo = e.Limbo
+		}
+	}
+	until(r.t, "the other node has done the job, and the sleeper's bytes are in limbo", func() bool {
+		look()
+		return r.record(j).State.Ended() && limbo
 	})
-	if attemptsIn(n1, "book") == "" || namesIn(n1, "seg") == "" {
-		t.Error("the sleeper's booking or segment is gone while it sleeps")
+	record := r.record(j)
+	if p := record.Partitions[stale.Partition]; p.Node != "n2" || len(p.Attempts) != 2 || lost(&p) != 1 {
+		r.t.Fatalf("partition %+v", p)
 	}
-	for _, pid := range sleepers {
-		r.check(syscall.Kill(pid, syscall.SIGCONT))
-	}
-	r.checkQuiet()
-	after, err := r.client.Result(t.Context(), r.record(j))
+	before, err := r.client.Result(r.t.Context(), record)
+	r.check(err)
+	look()
+	r.check(signal(syscall.SIGCONT))
+	r.gone("the sleeper gives its bytes back", func() string { return attemptsIn(n1, "book") })
+	after, err := r.client.Result(r.t.Context(), r.record(j))
 	r.check(err)
 	if string(before) != string(after) {
-		t.Error("the stored proof changed after the job was done")
+		r.t.Error("the stored proof changed after the job was done")
 	}
 }
 
