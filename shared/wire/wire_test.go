@@ -111,6 +111,7 @@ func bodies() map[string]wire.Body {
 		"flight_request":  &wire.FlightRequest{Node: "n1"},
 		"release_request": &wire.ReleaseRequest{Node: "n1", Device: "gpu0"},
 		"forget_request":  &wire.ForgetRequest{Node: "n1", Gone: true, Reason: "burnt down"},
+		"unbook_request":  &wire.UnbookRequest{Node: "n1", Attempt: attempt, Gone: true, Reason: "seen by eye"},
 		"forget_reply": &wire.ForgetReply{Forgotten: wire.Forgotten{
 			Node: "n1", At: at, Reason: "burnt down", Attempts: []job.Attempt{attempt}, Held: amounts,
 		}},

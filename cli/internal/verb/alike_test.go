@@ -49,6 +49,10 @@ func asking(t *testing.T) map[string][]string {
 				line = append(line, "01890a5d-ac96-774b-bcce-b302099a8057")
 			case "NODE":
 				line = append(line, "n1")
+			case "DEVICE":
+				line = append(line, "gpu0")
+			case "ATTEMPT":
+				line = append(line, "01890a5d-ac96-774b-bcce-b302099a8057.3.7")
 			case "CIRCUIT":
 				line = append(line, "porep-2KiB")
 			case "STAGE":

@@ -120,7 +120,7 @@ func (a *app) nodesCommand() *cobra.Command {
 		}),
 	}
 	flags.register(c)
-	c.AddCommand(a.forgetCommand())
+	c.AddCommand(a.forgetCommand(), a.readmitCommand())
 	return c
 }
 
@@ -335,6 +335,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 		}),
 	}
 	flags.register(c)
+	c.AddCommand(a.unbookCommand())
 	return c
 }
 

@@ -37,6 +37,7 @@ func (l *Leading) Service() bus.Service {
 			endpoint("dlq", wire.AdminSubject(wire.AdminDLQ), l.dlq),
 			endpoint("assets", wire.AdminSubject(wire.AdminAssets), l.assets),
 			endpoint("forget", wire.AdminSubject(wire.AdminForget), l.forget),
+			endpoint("unbook", wire.AdminSubject(wire.AdminUnbook), l.unbook),
 			endpoint("release", wire.AdminSubject(wire.AdminRelease), l.release),
 			endpoint("memory", wire.AdminSubject(wire.AdminMemory), l.memory),
 			endpoint("diagnose", wire.AdminSubject(wire.AdminDiagnose), l.diagnose),
@@ -236,6 +237,14 @@ func letterOf(r *job.Record) wire.DeadLetter {
 
 func (l *Leading) forget(ctx context.Context, _ string, q *wire.ForgetRequest) (*wire.ForgetReply, error) {
 	f, err := l.Leader.Forget(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.ForgetReply{Forgotten: *f}, nil
+}
+
+func (l *Leading) unbook(ctx context.Context, _ string, q *wire.UnbookRequest) (*wire.ForgetReply, error) {
+	f, err := l.Leader.Unbook(ctx, q)
 	if err != nil {
 		return nil, err
 	}
