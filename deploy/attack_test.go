@@ -108,7 +108,7 @@ func TestSubjectsOfOthersAreRefused(t *testing.T) {
 						strings.ToLower(text), strings.ToLower(want)) {
 						t.Errorf("%s to %s: %s", what, subject, text)
 					}
-				case <-time.After(2 * time.Second):
+				case <-time.After(patience):
 					t.Errorf("%s to %s is not refused", what, subject)
 				}
 			}
@@ -214,7 +214,7 @@ func TestWrongCredentialGivesOneClearLine(t *testing.T) {
 	s.reload()
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("a connection outlives its credential")
 	}
 	for name, c := range map[string]struct {
@@ -233,7 +233,7 @@ func TestWrongCredentialGivesOneClearLine(t *testing.T) {
 	} {
 		config := s.as(keyring.KindTenant, "main")
 		c.change(&config)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		b, err := natsbus.Connect(ctx, config)
 		cancel()
 		if c.want == "" {

@@ -19,7 +19,7 @@ func freePort(t testing.TB) string {
 // waitPort waits until somebody listens.
 func waitPort(t testing.TB, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			c.Close()

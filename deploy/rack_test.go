@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for the rack.
-const patience = 40 * time.Second
+const patience = time.Minute
 
 // logged is what a program wrote.
 type logged struct {
@@ -147,7 +147,7 @@ func (s *servers) ready(operator bus.Bus, nodes int) {
 	s.t.Helper()
 	var last string
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 		var reply wire.NodesReply
 		err := client.Ask(ctx, operator, wire.AdminSubject(wire.AdminNodes), &wire.Empty{}, &reply, 50*time.Millisecond)
 		cancel()
@@ -218,7 +218,7 @@ func (s *servers) prove(tenant job.Tenant) job.ID {
 // events waits until a tenant has heard of all that happened to its job.
 func (s *servers) events(heard *logged, id job.ID) {
 	s.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		text := heard.String()
 		if strings.Contains(text, string(id)+".accepted") && strings.Contains(text, string(id)+".partition") &&
 			strings.Contains(text, string(id)+".done") {

@@ -249,7 +249,7 @@ func TestRelaysWouldBeSeen(t *testing.T) {
 	conn, _ := s.raw(keyring.KindCoordinator, "c1")
 	s.relay(conn, s.questions(keyring.KindTenant)[:1])
 	var heard string
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		heard = strings.Join(h.listened(), "\n")
 		if strings.Contains(heard, "c2.cancel.other") && strings.Contains(heard, "c2.ctl.n2") {
 			break
@@ -322,7 +322,7 @@ func TestTracesOfMessagesAreRefused(t *testing.T) {
 			if !strings.Contains(text, victim) {
 				t.Errorf("%s: %s", victim, text)
 			}
-		case <-time.After(2 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("a report to %s is not refused", victim)
 		}
 	}

@@ -27,7 +27,7 @@ func (r *rack) status(p *process) flight.Status {
 			address = served.FindString(line)
 		}
 	}
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://" + address + "/status")
 	if err != nil {
