@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -365,6 +366,48 @@ func TestB80RetentionByAgeAndNumber(t *testing.T) {
 		if _, lost := s.Lost(id); lost {
 			t.Errorf("job %s counts as lost, it was removed", id)
 		}
+	}
+}
+
+// A proof that was stored before its job was cancelled goes at the next sweep, however young it is (invariant 9). Those
+// of jobs that are at work or done stay.
+func TestProofOfACancelledJobIsSweptAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open()
+	stored := func(change func(*job.Record) error) job.ID {
+		t.Helper()
+		r := record(t, keyed("", "aa"))
+		_, err := s.Create(t.Context(), r)
+		w.check(err)
+		_, err = s.PutProof(t.Context(), r, []byte("proof"))
+		w.check(err)
+		_, err = s.Update(t.Context(), r.ID, change)
+		w.check(err)
+		return r.ID
+	}
+	report := &fault.Report{Kind: fault.Cancelled, Message: "x"}
+	stored(func(r *job.Record) error {
+		return errors.Join(r.Cancel(report, time.Now()), r.Stopped(time.Now()))
+	})
+	stored(func(r *job.Record) error { return r.FailWhole(report, time.Now()) })
+	alive := stored(func(r *job.Record) error { r.LateCount++; return nil })
+	ending := stored(func(r *job.Record) error { return r.Cancel(report, time.Now()) })
+	swept, err := s.Sweep(t.Context(), nil, time.Now())
+	w.check(err)
+	objects, err := w.bus.Objects(t.Context(), wire.ObjectsProofs(job.MainTenant))
+	w.check(err)
+	list, err := objects.List(t.Context())
+	w.check(err)
+	var names []string
+	for _, o := range list {
+		names = append(names, o.Name)
+	}
+	want := []string{string(alive), string(ending)}
+	slices.Sort(names)
+	slices.Sort(want)
+	if !slices.Equal(names, want) || swept.Objects != 2 {
+		t.Errorf("%+v were swept, proofs of %v are left, want those of %v", swept, names, want)
 	}
 }
 

@@ -202,7 +202,28 @@ func (s *Store) sweepSlices(ctx context.Context, now time.Time) (int, error) {
 func (s *Store) sweepProofs(ctx context.Context, t job.Tenant, now time.Time) (int, error) {
 	return s.sweepObjects(ctx, wire.ObjectsProofs(t), now, s.cfg.OrphanAge, func(name string) bool {
 		return s.wanted(ctx, job.ID(name), func(r *job.Record) bool { return r.State == job.Active || r.State == job.Done })
-	}, nil)
+	}, func(ctx context.Context, list []bus.ObjectInfo) (int, error) { return s.dropUnproved(ctx, t, list) })
+}
+
+// dropUnproved removes proofs of jobs that were cancelled or failed after theirs was stored: no age has to protect
+// those, since a proof is stored after its job.
+func (s *Store) dropUnproved(ctx context.Context, t job.Tenant, list []bus.ObjectInfo) (n int, err error) {
+	unproved := func(j Job) bool { return j.Record.State == job.Cancelled || j.Record.State == job.Failed }
+	for _, o := range list {
+		j, ok := s.Get(job.ID(o.Name))
+		if !ok || !unproved(j) || n == sweepMax {
+			continue
+		}
+		// The view may be behind: a failed job may have been replayed meanwhile.
+		if j, err = s.Fetch(ctx, j.Record.ID); err != nil || !unproved(j) {
+			continue
+		}
+		if err := s.dropObject(ctx, wire.ObjectsProofs(t), o.Name); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 func (s *Store) sweepUploads(ctx context.Context, t job.Tenant, now time.Time) (int, error) {
