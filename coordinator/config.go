@@ -15,6 +15,7 @@ import (
 	"github.com/proofrack/proofrack/coordinator/internal/lead"
 	"github.com/proofrack/proofrack/coordinator/internal/rack"
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/coordinator/internal/web"
 	"github.com/proofrack/proofrack/shared/bus"
@@ -235,6 +236,11 @@ func (c *Config) dispatch() dispatch.Config {
 	m := &c.Memory
 	s.PeakMargin, s.DriftMax, s.PeakSlack, d.LearnedEvery = m.Margin, m.DriftMax, m.Slack, m.StoreEvery
 	return d
+}
+
+// sizes tunes what is learned of attempts' memory.
+func (c *Config) sizes() sizes.Config {
+	return sizes.Config{Margin: c.Memory.Margin, DriftMax: c.Memory.DriftMax, Slack: c.Memory.Slack}
 }
 
 // quotas puts the bounds of each tenant together.

@@ -10,12 +10,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/proofrack/proofrack/coordinator/internal/scheduler"
+	"github.com/proofrack/proofrack/coordinator/internal/sizes"
 	"github.com/proofrack/proofrack/coordinator/internal/store"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/bus/natsbus"
@@ -35,7 +37,13 @@ func (u uploads) Open(ctx context.Context, tenant job.Tenant, name string) (io.R
 }
 
 // gate says whether jobs are taken now.
-type gate struct{ c *coordinator }
+type gate struct {
+	c *coordinator
+
+	mu     sync.Mutex
+	sizes  []byte    // what leaders learned of sizes, as it is stored
+	readAt time.Time // when that was looked at
+}
 
 // Open is nil when they are, of a tenant that has buckets for its inputs and proofs.
 func (g *gate) Open(tenant job.Tenant) error {
@@ -80,10 +88,31 @@ func (g *gate) core() (*scheduler.Core, error) {
 	if err != nil {
 		return nil, err
 	}
+	table, err := sizes.Decode(g.c.config.sizes(), g.learned(), nil)
+	if err == nil { // unreadable is what nobody has learned: leaders say so, and learn it again
+		core.Apply(time.Now(), scheduler.Remembered{Sizes: table})
+	}
 	for _, n := range g.c.nodes.Nodes() {
 		core.Apply(time.Now(), scheduler.NodeSeen{Node: n.View(g.c.store.Mark(n.Node))})
 	}
 	return core, nil
+}
+
+// learned is what leaders have learned of sizes, looked at as often as they store it. While it cannot be read it is
+// what was known before: that is no reason to refuse a job.
+func (g *gate) learned() []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.readAt.IsZero() && time.Since(g.readAt) < g.c.config.Memory.StoreEvery {
+		return g.sizes
+	}
+	stored, err := g.c.store.Learned(context.Background())
+	if err != nil {
+		g.c.log.Debug().Err(err).Msg("what was learned of sizes is not read")
+		return g.sizes
+	}
+	g.sizes, g.readAt = stored.Sizes, time.Now()
+	return g.sizes
 }
 
 // Verifiable tells whether a job of the circuit can ever end: without the verifying key, devices would prove what

@@ -191,7 +191,7 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	serving := &api.Instance{
 		Store: c.store, Nodes: c.nodes,
 		Intake: intake.New(c.config.Intake, store.Slices{Store: c.store}, uploads{c.store},
-			store.Records{Store: c.store, Tenants: len(c.config.Streams.Tenants), Hooks: c.hooks}, &gate{c}, time.Now),
+			store.Records{Store: c.store, Tenants: len(c.config.Streams.Tenants), Hooks: c.hooks}, &gate{c: c}, time.Now),
 		// Every tenant may have all its requests in hand, and so may one that is no more configured.
 		RequestsMax: c.config.Intake.SubmitBurst * (len(c.config.Streams.Tenants) + 1),
 		Hooks:       c.hooks,
