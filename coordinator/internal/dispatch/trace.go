@@ -45,7 +45,7 @@ func attemptFacts(r *job.Record, a job.Attempt, node job.Node, device job.Device
 		telemetry.String(telemetry.KeyDevice, device))
 }
 
-// traceClaim shows a claim: what the partition waited for, until the reservation was begun; the reservation; and that
+// traceClaim shows a claim: what the partition waited for in turn, until the reservation was begun; the reservation; and that
 // the attempt has started, linked to the one before. The partition is as it was before the claim.
 func (l *Leader) traceClaim(r *job.Record, d *scheduler.Admit, before *job.Partition, began time.Time) *telemetry.Path {
 	a, now := d.Attempt, time.Now()
@@ -63,13 +63,9 @@ func (l *Leader) traceClaim(r *job.Record, d *scheduler.Admit, before *job.Parti
 		path.Span(&telemetry.Span{Name: telemetry.SpanBackoff, Start: since, End: end})
 		since = end
 	}
-	what := string(d.Held.Code)
-	waited := []telemetry.Fact{telemetry.String(telemetry.KeyWait, d.Held.Code)}
-	if d.Held.Pool != "" {
-		what = string(d.Held.Pool)
-		waited = append(waited, telemetry.String(telemetry.KeyPool, d.Held.Pool))
+	for _, s := range waitSpans(d, since, began) {
+		path.Span(&s)
 	}
-	path.Span(&telemetry.Span{Name: telemetry.SpanWait(what), Start: since, End: began, Facts: waited})
 	path.Span(&telemetry.Span{Name: telemetry.SpanReserve, Start: began, End: now, Facts: amountFacts(d)})
 	start := &telemetry.Span{Name: telemetry.SpanAttempt, ID: telemetry.AttemptSpan(a), Start: now, End: now, Urgent: true}
 	if former := formerAttempt(r, a); former != nil {
@@ -79,6 +75,34 @@ func (l *Leader) traceClaim(r *job.Record, d *scheduler.Admit, before *job.Parti
 	start.Facts = append(start.Facts, telemetry.Int(telemetry.KeyAttemptNumber, r.Partitions[a.Partition].AttemptCount()))
 	path.Span(start)
 	return l.parts.Tracer.Path(traceOf(r).With(telemetry.AttemptSpan(a)), now, facts...)
+}
+
+// waitSpans are the waits of a partition from some time until its reservation was begun, without gaps: one for each thing
+// that held it in turn.
+func waitSpans(d *scheduler.Admit, since, began time.Time) []telemetry.Span {
+	turns := d.Turns
+	if len(turns) == 0 {
+		turns = []scheduler.HeldSince{{Hold: d.Held, Since: since}}
+	}
+	var spans []telemetry.Span
+	for i, held := range turns {
+		end := began
+		if i+1 < len(turns) && turns[i+1].Since.Before(began) {
+			end = turns[i+1].Since
+		}
+		if end.Before(since) || end.Equal(since) && i+1 < len(turns) {
+			continue
+		}
+		what := string(held.Code)
+		facts := []telemetry.Fact{telemetry.String(telemetry.KeyWait, held.Code)}
+		if held.Pool != "" {
+			what = string(held.Pool)
+			facts = append(facts, telemetry.String(telemetry.KeyPool, held.Pool))
+		}
+		spans = append(spans, telemetry.Span{Name: telemetry.SpanWait(what), Start: since, End: end, Facts: facts})
+		since = end
+	}
+	return spans
 }
 
 // amountFacts are the bytes that an attempt asks for, by pool.

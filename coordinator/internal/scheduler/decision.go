@@ -29,6 +29,9 @@ type (
 		// Waited is how long the partition could have gone, Held what held it last ("" when nothing did).
 		Waited time.Duration
 		Held   Hold
+		// Turns are what held it one after another, Held the last of them; nil when that was one thing all the time. At most
+		// eight are kept, the latest.
+		Turns []HeldSince
 	}
 	// Release asks to give back the reservation of an attempt whose bytes are gone. It has no outcome; releasing twice
 	// must be harmless.

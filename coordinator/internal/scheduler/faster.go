@@ -78,7 +78,7 @@ func (c *Core) promise(p *part, d *device, since time.Time) {
 	d.promised = append(d.promised, p)
 	c.promises++
 	p.shape.dirty = false // it was just looked at
-	p.shape.hold, p.shape.heldAt = held{kind: heldTurn}, c.now
+	c.holdBack(p.shape, held{kind: heldTurn})
 }
 
 // unpromise takes a partition off the device that it waits for.

@@ -65,7 +65,7 @@ func (c *Core) place(s *shape, where []*node) bool {
 	}
 	if best.node == nil {
 		if hold.kind > heldTurn || len(where) == len(c.order) {
-			s.hold, s.heldAt = hold, c.now
+			c.holdBack(s, hold)
 		}
 		if hold.kind == heldMemory {
 			c.makeRoom(p, where, elsewhere)
@@ -280,7 +280,7 @@ func (c *Core) admit(p *part, at spot) {
 	d := &Admit{Attempt: a, Place: at.device.place(), Circuit: p.job.circuit.name, Needs: at.choice.needs}
 	d.Waited = c.now.Sub(p.since)
 	if !p.shape.heldAt.IsZero() && !p.shape.heldAt.Before(p.since) {
-		d.Held = p.shape.hold.hold()
+		d.Held, d.Turns = p.shape.hold.hold(), p.shape.turns(p.since)
 	}
 	n := at.node
 	if n.ended != nil && !n.ended.limbo && equalAmounts(n.ended.full, at.choice.needs.Amounts) && n.ended.uses(at.choice) {

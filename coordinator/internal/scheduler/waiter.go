@@ -116,6 +116,8 @@ type shape struct {
 	// hold is what held the head when it was looked at last.
 	hold   held
 	heldAt time.Time
+	// spells are what held its heads in turn.
+	spells []HeldSince
 	// pinTriedAt is when no node could be pinned for the head.
 	pinTriedAt time.Time
 }
