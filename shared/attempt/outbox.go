@@ -74,7 +74,8 @@ func (*Outbox) forEver(int) bool { return true }
 // tryMax bounds one try.
 const tryMax = 10 * time.Second
 
-// retry calls do until it succeeds, again says no more, or the outbox ends. Pauses double, and end when the bus is back.
+// retry calls do until it succeeds, again says no more, or the outbox ends. Pauses double; they end when the bus is
+// back.
 func (o *Outbox) retry(id string, again func(tries int) bool, do func(context.Context) error) error {
 	pause := o.config.RetryMin
 	for tries := 1; ; tries++ {
