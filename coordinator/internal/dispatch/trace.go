@@ -45,8 +45,8 @@ func attemptFacts(r *job.Record, a job.Attempt, node job.Node, device job.Device
 		telemetry.String(telemetry.KeyDevice, device))
 }
 
-// traceClaim shows a claim: what the partition waited for in turn, until the reservation was begun; the reservation; and that
-// the attempt has started, linked to the one before. The partition is as it was before the claim.
+// traceClaim shows a claim: what the partition waited for in turn, until the reservation was begun; the reservation;
+// and that the attempt has started, linked to the one before. The partition is as it was before the claim.
 func (l *Leader) traceClaim(r *job.Record, d *scheduler.Admit, before *job.Partition, began time.Time) *telemetry.Path {
 	a, now := d.Attempt, time.Now()
 	facts := attemptFacts(r, a, d.Place.Node, d.Place.Device)
@@ -77,8 +77,8 @@ func (l *Leader) traceClaim(r *job.Record, d *scheduler.Admit, before *job.Parti
 	return l.parts.Tracer.Path(traceOf(r).With(telemetry.AttemptSpan(a)), now, facts...)
 }
 
-// waitSpans are the waits of a partition from some time until its reservation was begun, without gaps: one for each thing
-// that held it in turn.
+// waitSpans are the waits of a partition from some time until its reservation was begun, without gaps: one for each
+// thing that held it in turn.
 func waitSpans(d *scheduler.Admit, since, began time.Time) []telemetry.Span {
 	turns := d.Turns
 	if len(turns) == 0 {
