@@ -278,42 +278,35 @@ func heldAt(t *testing.T, folders []string) (count int) {
 	return count
 }
 
-// B38: cancel at each stage really stops the work, and nothing is left of it.
+// B38: cancel at each stage really stops the work, and nothing is left of it: before any partition is admitted, while
+// the first one is in its queue, at each point of the second one when the first is finished, while a result is accepted,
+// and when the whole result is stored already.
 func TestB38CancelAtEachStage(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
-		"", "synth.after-claim", "synth.mid-write", "synth.after-publish", "gpu.mid-proof", "gpu.after-proof",
+		cancelWaiting, cancelQueued, "synth.after-claim#2", "synth.mid-write#2", "synth.after-publish#2", heldProof,
+		"gpu.after-proof#2", "coordinator.after-accept#1", "coordinator.after-store-result#1",
 	} {
 		t.Run("at "+point, func(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
-			r.startCoordinator()
-			n := r.addNode("n1")
-			var hooks []string
-			if point != "" {
-				hooks = r.hooked("pause@" + point)
-			}
-			n.startSynth(hooks...)
-			n.startGPU(hooks...)
-			r.ready()
-			if point == "" {
-				n.synth.signal(syscall.SIGSTOP) // the task stays in its queue
-			}
-			j := r.submit(1)
-			if point != "" {
-				r.reached(point + "#1")
-			}
+			j := r.heldForCancel(point)
 			r.check(r.client.Cancel(t.Context(), j.id, "not wanted any more"))
 			r.check(r.client.Cancel(t.Context(), j.id, "twice does no harm"))
 			switch point {
-			case "":
-				n.synth.signal(syscall.SIGCONT)
-			case "gpu.mid-proof": // the engine is ended, nobody lets it go
+			case cancelQueued:
+				r.nodes[0].synth.signal(syscall.SIGCONT)
+			case cancelWaiting: // others work on
+			case heldProof: // the engine is ended, nobody lets it go
 			default:
-				r.letGo(point + "#1")
+				r.letGo(point)
 			}
 			if record := r.waitEnd(j); record.State != job.Cancelled {
 				t.Fatalf("job is %s: %+v", record.State, record.Fault)
+			}
+			if point == cancelWaiting {
+				r.letGo("gpu.mid-proof#1")
+				r.waitDone(r.jobs[0])
 			}
 			r.checkQuiet()
 			next := r.submit(2)
@@ -324,4 +317,57 @@ func TestB38CancelAtEachStage(t *testing.T) {
 			r.checkQuiet()
 		})
 	}
+}
+
+// Stages of a job at which no process is at a point.
+const cancelWaiting, cancelQueued = "waiting", "queued"
+
+// heldForCancel adds a coordinator and a node, and has a job of three partitions held at a point.
+func (r *rack) heldForCancel(point string) *submitted {
+	r.t.Helper()
+	r.room = 2
+	settings := map[string][]string{}
+	role, _, _ := strings.Cut(point, ".")
+	switch role {
+	case cancelQueued:
+	case cancelWaiting:
+		r.room, settings["gpu"] = 1, r.hooked("pause@gpu.mid-proof#1")
+	case "gpu":
+		settings["synth"], settings["gpu"] = r.hooked("pause@"+secondClaim), r.hooked("pause@"+point)
+	default:
+		settings[role] = r.hooked("pause@" + point)
+	}
+	r.startCoordinator(settings["coordinator"]...)
+	n := r.addNode("n1")
+	n.startSynth(settings["synth"]...)
+	n.startGPU(settings["gpu"]...)
+	r.ready()
+	switch role {
+	case cancelQueued:
+		n.synth.signal(syscall.SIGSTOP) // the task stays in its queue
+		j := r.submit(1, 2, 3)
+		until(r.t, "a task is in the queue", func() bool { return r.watch.published(j.id) > 0 })
+		return j
+	case cancelWaiting:
+		r.submit(9)
+		r.reached("gpu.mid-proof#1") // it has all the room there is
+		j := r.submit(1, 2, 3)
+		until(r.t, "the job says that there is no room", func() bool {
+			w, err := r.client.Why(r.t.Context(), j.id)
+			return err == nil && len(w.Reasons) > 0
+		})
+		for i, p := range r.record(j).Partitions {
+			if p.Stage != job.Waiting || len(p.Attempts) > 0 {
+				r.t.Fatalf("partition %d was admitted: %+v", i, p)
+			}
+		}
+		return j
+	}
+	j := r.submit(1, 2, 3)
+	if role == "gpu" {
+		r.firstAlone(j)
+	}
+	r.reached(point)
+	r.oneFinished(j)
+	return j
 }

@@ -43,6 +43,7 @@ func TestLedgerIsRolledBackByASecondUnderTheSameEpoch(t *testing.T) {
 			t.Parallel()
 			r := newRack(t)
 			r.calm()
+			r.room = 3
 			leader := r.startCoordinator()
 			n := r.addNode("n1")
 			n.startSynth()
@@ -132,6 +133,7 @@ func TestOnlyTheNodeWhoseBookWentBackIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
 	r.calm()
+	r.room = 2
 	leader := r.startCoordinator()
 	add := func(name job.Node) {
 		n := r.addNode(name)

@@ -11,11 +11,12 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// Twenty jobs run on two nodes; in the midst of them the ledger is emptied, goes back by a second beneath its Redis,
+// Twenty jobs run on two nodes with room for three segments each; in the midst of them the ledger is emptied, goes back by a second beneath its Redis,
 // and then by a restart on an older log. All jobs end, no book ever holds more than there is (watched all the while),
 // and the books end as what the nodes hold.
 func TestLongLedgerIsLostAmongTwentyJobs(t *testing.T) {
 	r := newRack(t)
+	r.room = 3
 	r.startCoordinator()
 	for _, name := range []job.Node{"n1", "n2"} {
 		n := r.addNode(name)

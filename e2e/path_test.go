@@ -14,10 +14,13 @@ func TestJobGoesItsWholePath(t *testing.T) {
 	r.checkQuiet()
 }
 
-// Twenty jobs of one, two and thirteen partitions, two nodes, two coordinators.
+// Twenty jobs of one, two and thirteen partitions, two nodes with room for three segments each, two coordinators.
 func TestTwentyJobsOverTwoNodes(t *testing.T) {
 	t.Parallel()
-	r := full(t, "n1", "n2")
+	r := newRack(t)
+	r.calm()
+	r.room = 3
+	r.add("n1", "n2")
 	r.startCoordinator()
 	for i := range uint64(20) {
 		seeds := []uint64{100 * i}

@@ -23,9 +23,11 @@ import (
 func (r *rack) checkQuiet() {
 	r.t.Helper()
 	letters := map[job.ID]bool{} // a dead letter keeps its input, to be replayed
+	undone := map[job.ID]bool{}
 	for _, j := range r.jobs {
 		record := r.waitEnd(j)
 		letters[j.id] = record.State == job.Failed
+		undone[j.id] = record.State != job.Done
 		r.checkAttempts(record)
 		for _, wrong := range r.watch.kept(record) {
 			r.t.Errorf("job %s: %s", j.id, wrong)
@@ -47,6 +49,7 @@ func (r *rack) checkQuiet() {
 	for _, stream := range []string{wire.StreamSynth, wire.StreamProve, wire.StreamResult} {
 		r.gone(stream+" is empty", func() string { return r.messages(stream) })
 	}
+	r.gone("no proof of a job that is not done is stored", func() string { return r.proofsOf(undone) })
 	if !slices.Contains(slices.Collect(maps.Values(letters)), true) {
 		r.gone("no dead letter is there", func() string { return r.messages(wire.StreamDLQ) })
 	}
@@ -206,6 +209,17 @@ func (r *rack) messages(stream string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d messages", s.Messages)
+}
+
+// proofsOf lists the stored proofs of some jobs.
+func (r *rack) proofsOf(jobs map[job.ID]bool) string {
+	others := map[job.ID]bool{}
+	for _, name := range strings.Fields(r.objects(wire.ObjectsProofs(job.MainTenant), nil)) {
+		if id, _, _ := strings.Cut(name, "."); !jobs[job.ID(id)] {
+			others[job.ID(id)] = true
+		}
+	}
+	return r.objects(wire.ObjectsProofs(job.MainTenant), others)
 }
 
 // objects lists a bucket, but for the inputs of jobs in kept.

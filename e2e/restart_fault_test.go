@@ -152,6 +152,7 @@ func TestB55KilledWorkersWorkIsSoonTaken(t *testing.T) {
 func TestB32WorkerIsKilledAndRestartedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.room = 2
 	r.add("n1", "n2")
 	for i := range uint64(20) {
 		r.submit(2*i, 2*i+1)
@@ -210,6 +211,7 @@ func TestB32WorkerIsKilledAndRestartedAgainAndAgain(t *testing.T) {
 func TestB45PoisonJobEndsAsADeadLetter(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.room = 2
 	r.startCoordinator("attempts.failed_max=3", "attempts.lost_max=3", "schedule.quarantine_after=10")
 	n := r.addNode("n1")
 	n.startSynth()
@@ -249,6 +251,7 @@ func TestB45PoisonJobEndsAsADeadLetter(t *testing.T) {
 func TestB45JobThatKillsSynthesisWorkersEndsAsADeadLetter(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.room = 2
 	r.startCoordinator("attempts.lost_max=3")
 	n := r.addNode("n1")
 	n.startGPU()

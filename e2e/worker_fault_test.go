@@ -251,6 +251,7 @@ func (r *rack) frozenPastItsLease(j *submitted, stale job.Attempt, let func(), s
 func TestB84KilledByTurnsNothingPilesUp(t *testing.T) {
 	t.Parallel()
 	r := newRack(t)
+	r.room = 2
 	r.startCoordinator()
 	n := r.addNode("n1")
 	n.startSynth()
