@@ -55,6 +55,9 @@ func (s *Submit) Check() error {
 	case len(s.Inline) > InlineBytesMax:
 		return fault.New(fault.Invalid, "submit: inline input of %d bytes is over the limit of %d: send it by reference",
 			len(s.Inline), InlineBytesMax)
+	case s.Object != nil && s.Object.Bytes > ReferenceBytesMax:
+		return fault.New(fault.Invalid, "submit: object of %d bytes is over the limit of %d", s.Object.Bytes,
+			int64(ReferenceBytesMax))
 	case s.Priority < -100 || s.Priority > 100:
 		return fault.New(fault.Invalid, "submit: priority %d is outside -100 to 100", s.Priority)
 	case s.Output != "" && s.Output != job.OutputProof && s.Output != job.OutputPartitions:

@@ -47,8 +47,8 @@ func bodies() map[string]wire.Body {
 		},
 		"prove_task": &wire.ProveTask{
 			Attempt: attempt, Node: "n1", Device: "gpu0", Circuit: "porep-32GiB", Segment: attempt.String(),
-			Handoff: wire.HandoffSHM, Amounts: amounts, Seconds: map[string]float64{"synthesize": 0.75},
-			HandoffReason: "no room in memory",
+			Handoff: wire.HandoffSHM, Amounts: amounts, HandoffReason: "no room in memory",
+			ProveTaskSince2: wire.Took(map[string]float64{"synthesize": 0.75}),
 		},
 		"result_ok": &wire.Result{
 			Attempt: attempt, Node: "n1", Device: "gpu0", Outcome: job.OutcomeOK, Proof: bytes.Repeat([]byte{9}, 192),
@@ -240,9 +240,12 @@ func TestBodiesThatNoSenderWritesAreRefused(t *testing.T) {
 		"reference without digest": &wire.Submit{Miner: "1", URL: "http://x"},
 		"endless name":             &wire.Submit{Miner: "1", Object: &job.Object{Name: long, SHA256: digest}},
 		"inline over its door":     &wire.Submit{Miner: "1", Inline: make([]byte, wire.InlineBytesMax+1)},
-		"priority":                 &wire.Submit{Miner: "1", Inline: []byte("x"), Priority: 101},
-		"key with escape codes":    &wire.Submit{Miner: "1", Inline: []byte("x"), Key: "\x1b[31m"},
-		"canary without an id":     &wire.Control{Node: "n", Kind: wire.ControlCanary, Device: "gpu0"},
+		"object over its door": &wire.Submit{
+			Miner: "1", Object: &job.Object{Name: "x", Bytes: wire.ReferenceBytesMax + 1, SHA256: digest},
+		},
+		"priority":              &wire.Submit{Miner: "1", Inline: []byte("x"), Priority: 101},
+		"key with escape codes": &wire.Submit{Miner: "1", Inline: []byte("x"), Key: "\x1b[31m"},
+		"canary without an id":  &wire.Control{Node: "n", Kind: wire.ControlCanary, Device: "gpu0"},
 		"beats once a week": &wire.Beat{
 			Node: "n", Boot: "b", Instance: "i", Role: wire.RoleGPU, State: wire.StateReady, WireMin: 1, WireMax: 2,
 			HeartbeatMS: wire.HeartbeatMSMax + 1,

@@ -51,9 +51,8 @@ type ProveTask struct {
 	TraceParent string         `json:"traceparent,omitempty"`
 	// HandoffReason says why the segment lies there, when that is not the preferred place.
 	HandoffReason string `json:"handoff_reason,omitempty"`
-	// Seconds are what synthesis measured; they go on into the result.
-	Seconds map[string]float64 `json:"seconds,omitempty"`
-	Peaks   Peaks              `json:"stage_peaks,omitempty"`
+	ProveTaskSince2
+	Peaks Peaks `json:"stage_peaks,omitempty"`
 }
 
 // Check implements Body.

@@ -308,7 +308,7 @@ func (t *task) begin(ctx context.Context, r *attempt.Run, held *agent.Held) erro
 // result is that of a success.
 func (t *task) result(c *circuitState, proved *engine.Proved, start, finish time.Duration) *wire.Result {
 	seconds := map[string]float64{"start": start.Seconds(), "finish": finish.Seconds()}
-	maps.Copy(seconds, t.Seconds)
+	maps.Copy(seconds, t.Measured())
 	maps.Copy(seconds, proved.Seconds)
 	return &wire.Result{
 		Outcome: job.OutcomeOK, Proof: proved.Proof, DeviceUUID: t.device.config.UUID, ParamsDigest: c.loaded.Digest,

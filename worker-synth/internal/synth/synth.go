@@ -348,7 +348,7 @@ func (m *making) announce(ctx context.Context) error {
 	body := wire.ProveTask{
 		Attempt: m.run.Attempt(), Node: t.Node, Device: t.Device, Circuit: t.Circuit, Segment: handoff.Name(m.run.Attempt()),
 		Handoff: string(m.kind), HandoffReason: m.why, Amounts: m.amounts(), Deadline: t.Deadline,
-		TraceParent: t.TraceParent(), Seconds: m.seconds, Peaks: m.peaks,
+		TraceParent: t.TraceParent(), ProveTaskSince2: wire.Took(m.seconds), Peaks: m.peaks,
 	}
 	data, err := wire.Encode(&body)
 	if err != nil {
