@@ -57,7 +57,8 @@ var exactly = []edit{
 		return false
 	}
 `},
-	// Each goroutine reads its machine's clock, as it was given one or inherited it. As with a real clock there is a part
+	// Each goroutine reads its machine's clock, as it was given one or inherited it, and what a timer calls waits while the
+	// machine is stopped. As with a real clock there is a part
 	// that only measures, which is the same for all.
 	{"go:runtime/runtime2.go", "	labels          unsafe.Pointer // profiler labels\n",
 		"	labels          unsafe.Pointer // profiler labels\n	clock *int64\n"},
@@ -87,24 +88,41 @@ func time_useClock(clock *int64) (before *int64) {
 	{"go:time/time.go", "//go:linkname runtimeNano\n", `//go:linkname useClock
 func useClock(clock *int64) (before *int64)
 
+var hold func(clock *int64)
+
+//go:linkname setHold
+func setHold(f func(clock *int64)) { hold = f }
+
 //go:linkname runtimeNano
 `},
 	{"go:time/sleep.go", "	return newTimer(when(d), 0, goFunc, f, nil)\n", `	clock := useClock(nil)
 	useClock(clock)
-	return newTimer(when(d), 0, goFunc, func() { useClock(clock); f() }, nil)
+	return newTimer(when(d), 0, goFunc, func() {
+		useClock(clock)
+		if clock != nil && hold != nil {
+			hold(clock)
+		}
+		f()
+	}, nil)
 `},
+	// The servers are not stopped with who calls them.
+	{"shared/bus/membus/server.go", "	time.AfterFunc(d, wake)\n", "	go func() { time.Sleep(d); wake() }()\n"},
 	{
 		"coordinator/internal/sim/clock_test.go", "func useClock(*int64) bool { return false }\n",
 		`func useClock(c *int64) bool {
 	setClock(c)
+	setHold(func(c *int64) { (*clock)(unsafe.Pointer(c)).held() })
 	return true
 }
+
+//go:linkname setHold time.setHold
+func setHold(f func(c *int64))
 
 //go:linkname setClock time.useClock
 func setClock(c *int64) *int64
 `,
 	},
-	{"coordinator/internal/sim/clock_test.go", "import (\n", "import (\n	_ \"unsafe\"\n"},
+	{"coordinator/internal/sim/clock_test.go", "import (\n", "import (\n	\"unsafe\"\n"},
 	// Most goroutines of a run live briefly, and would spend as long on growing their stacks.
 	{
 		"go:runtime/stack.go", "var startingStackSize uint32 = fixedStack\n",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/lead"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/job"
 	"github.com/proofrack/proofrack/shared/ledger"
@@ -130,16 +131,33 @@ func (w *world) fencedOut(a job.Attempt) bool {
 	return r != nil && (r.State != job.Active || r.Partitions[a.Partition].Fence > a.Fence)
 }
 
-// leads notes that an instance leads until a context ends. Nobody else may by then.
-func (w *world) leads(name string, ctx context.Context) { //nolint:revive // it is about the context
+// leads notes that an instance leads until a context ends. Nobody else may by then, but where it is stopped: it knows
+// so soon after it goes on.
+func (w *world) leads(c *instance, ctx context.Context) { //nolint:revive // it is about the context
 	w.mu.Lock()
 	other, until := w.leader, w.leaderUntil
-	w.leader, w.leaderUntil = name, ctx
+	w.leader, w.leaderUntil = c, ctx
 	w.mu.Unlock()
-	if until != nil && until.Err() == nil {
-		w.fail("one leads at a time: %s began while %s led", name, other)
+	if until == nil || until.Err() != nil {
+		return
 	}
+	if !other.link.isPaused() && time.Since(other.wokeAt) > wakesWithin {
+		w.fail("one leads at a time: %s began while %s led", c.name, other.name)
+		return
+	}
+	w.clients.Go(func() {
+		for until.Err() == nil && other.link.isPaused() && !other.link.isDead() {
+			time.Sleep(time.Second / 10)
+		}
+		time.Sleep(wakesWithin)
+		if until.Err() == nil {
+			w.fail("one leads at a time: %s leads, and %s still does %s after it was stopped", c.name, other.name, wakesWithin)
+		}
+	})
 }
+
+// wakesWithin is how soon a leader that was stopped for longer than its lease has asked whether it still leads.
+const wakesWithin = 2 * lead.LeaseDefault
 
 func (w *world) seeDone(r *job.Record) {
 	if r.Result == nil || r.VerifiedCount() != len(r.Partitions) {

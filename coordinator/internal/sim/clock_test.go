@@ -8,9 +8,17 @@ import (
 // clock is a machine's: what its processes read, beside the true time. Timers and measured times are true on every
 // machine, as they are with the monotonic clock of a real one.
 type clock struct {
+	offset int64 // nanoseconds; it is what goroutines have
 	w      *world
 	who    string
-	offset int64 // nanoseconds
+	line   *line // of the process that has it now, if that can be stopped
+}
+
+// held returns when the process that has the clock is not stopped. Timers that call a function wait for it.
+func (c *clock) held() {
+	if c.line != nil {
+		c.line.hold()
+	}
 }
 
 func (w *world) newClock(who string) *clock {
@@ -52,7 +60,7 @@ func checkClocks(t *testing.T, exact bool) {
 	go func() {
 		works = wrong.use()
 		go look()
-		time.AfterFunc(time.Minute, look)
+		time.AfterFunc(time.Minute, func() { wrong.held(); look() })
 	}()
 	for _, passed := range []time.Duration{0, time.Minute} {
 		shown, want := (<-wall).Sub(began.Round(0)), passed

@@ -29,6 +29,7 @@ type instance struct {
 	store  *jobs.Store
 	nodes  *rack.Registry
 	leader *dispatch.Leader
+	wokeAt time.Time // when it last went on after it was stopped
 }
 
 // startCoordinator starts one in a seat.
@@ -42,7 +43,7 @@ func (w *world) startCoordinator(seat int) {
 	line := w.line("ledger " + name)
 	line.spoil(w.ledgerBadness())
 	c := &instance{w: w, name: name, link: w.link(name), ledger: &store{line, w.ledger.Open(), w}, kill: kill}
-	w.seats[seat] = c
+	w.seats[seat], w.clocks[seat].line = c, c.link.line
 	c.wg.Go(func() {
 		w.clocks[seat].use()
 		for ctx.Err() == nil {
@@ -68,9 +69,10 @@ func (w *world) killCoordinator(seat int) {
 	c.link.end()
 }
 
-// pause stops a coordinator as SIGSTOP does. Its own timers run on, as if it looked at them at once when it goes on.
+// pause stops a coordinator as SIGSTOP does. What its timers call waits until it goes on. Who waits for a timer is woken,
+// and stops at the first call: as if it went on first.
 func (c *instance) pause()  { c.link.pause(); c.ledger.pause() }
-func (c *instance) resume() { c.link.resume(); c.ledger.resume() }
+func (c *instance) resume() { c.wokeAt = time.Now(); c.link.resume(); c.ledger.resume() }
 
 func (c *instance) run(ctx context.Context) error {
 	store, err := jobs.Open(ctx, c.link, jobs.DefaultConfig(), c.w.log)
@@ -110,7 +112,7 @@ func (c *instance) run(ctx context.Context) error {
 	return elector.Run(ctx, func(ctx context.Context, reign lead.Reign) error {
 		ctx, over := context.WithCancel(ctx)
 		defer over()
-		c.w.leads(c.name, ctx)
+		c.w.leads(c, ctx)
 		config := dispatch.DefaultConfig()
 		config.Scheduler.GuessDefault = 10 * time.Second
 		leader, err := dispatch.New(config, dispatch.Parts{

@@ -84,7 +84,10 @@ func (l *link) Send(ctx context.Context, m bus.Message) error {
 			l.counts.fault("messages late")
 			delay = l.dice.between(time.Second, lateMax)
 		}
-		time.AfterFunc(delay, func() { _ = l.Bus.Send(context.WithoutCancel(ctx), m) })
+		go func() { // on its way: it is not stopped with who sent it
+			time.Sleep(delay)
+			_ = l.Bus.Send(context.WithoutCancel(ctx), m)
+		}()
 	}
 	return nil
 }

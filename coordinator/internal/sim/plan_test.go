@@ -299,7 +299,7 @@ func (w *world) run() {
 	cancel()
 	w.stop()
 	w.clients.Wait()
-	time.Sleep(4 * callTimeout) // late calls arrive
+	time.Sleep(2 * ackWait) // late calls arrive, the server's waits end
 }
 
 // recover waits until all jobs have ended and nothing is left of them.

@@ -72,7 +72,7 @@ type world struct {
 	accepted  map[job.ID]bool
 	cancelled map[job.ID]bool // the leader said that it does
 	// leader is who leads, or led last, until when.
-	leader      string
+	leader      *instance
 	leaderUntil context.Context      //nolint:containedctx // its end is what is watched
 	results     map[job.Attempt]bool // proofs published
 	beats       map[string]*wire.Beat
