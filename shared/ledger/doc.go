@@ -41,9 +41,9 @@
 // # Clock
 //
 // Times are the store's and never fall: where its clock goes back, a book goes on from the time of its last change and
-// keeps so far ahead until the clock has passed that, so that leases end all the same. When more than a lease has passed
-// since the book was last written, nobody was looking or the clock jumped; then all leases begin anew and nothing
-// expires. So Expire must be called several times within a lease.
+// keeps so far ahead until the clock has passed that, so that leases end all the same. When more than a lease has
+// passed since the book was last written, nobody was looking or the clock jumped; then all leases begin anew and
+// nothing expires. So Expire must be called several times within a lease.
 //
 // Limits: EntriesMax reservations and AssetsMax assets a node, PoolsMax pools, amounts below 2^53. It does not decide
 // who waits for what, does not know why bytes are needed, and does not enforce anything on a node: the node's own book

@@ -59,8 +59,8 @@ type NodeBook struct {
 	Assets   []AssetEntry `json:"assets,omitempty"`
 }
 
-// Tick sets the book's time by the store's clock. It never falls: where that clock went back it goes on from the time of
-// the last change, and keeps so far ahead, until the clock is past what was written.
+// Tick sets the book's time by the store's clock. It never falls: where that clock went back it goes on from the time
+// of the last change, and keeps so far ahead, until the clock is past what was written.
 func (b *NodeBook) Tick(clock time.Time) {
 	b.Now = clock
 	if clock.Before(b.WrittenAt) {

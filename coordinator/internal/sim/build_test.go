@@ -57,8 +57,8 @@ var exactly = []edit{
 		return false
 	}
 `},
-	// Each goroutine reads its machine's clock, as it was given one or inherited it, and what a timer calls waits while the
-	// machine is stopped. As with a real clock there is a part
+	// Each goroutine reads its machine's clock, as it was given one or inherited it, and what a timer calls waits while
+	// the machine is stopped. As with a real clock there is a part
 	// that only measures, which is the same for all.
 	{"go:runtime/runtime2.go", "	labels          unsafe.Pointer // profiler labels\n",
 		"	labels          unsafe.Pointer // profiler labels\n	clock *int64\n"},

@@ -69,8 +69,8 @@ func (w *world) killCoordinator(seat int) {
 	c.link.end()
 }
 
-// pause stops a coordinator as SIGSTOP does. What its timers call waits until it goes on. Who waits for a timer is woken,
-// and stops at the first call: as if it went on first.
+// pause stops a coordinator as SIGSTOP does. What its timers call waits until it goes on. Who waits for a timer is
+// woken, and stops at the first call: as if it went on first.
 func (c *instance) pause()  { c.link.pause(); c.ledger.pause() }
 func (c *instance) resume() { c.wokeAt = time.Now(); c.link.resume(); c.ledger.resume() }
 
