@@ -66,7 +66,7 @@ struct Vector {
 
 	PR_FN static bool is_full(const Runs &r, int run, int at) { return r.full[run] >> at & 1; }
 
-	PR_FN const Fr &full_element(const Runs &r, int run, int at) const {
+	PR_FN Fr full_element(const Runs &r, int run, int at) const {
 		return list[r.before[run] + count_ones(r.full[run] & ((1u << at) - 1))];
 	}
 

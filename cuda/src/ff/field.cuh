@@ -2,7 +2,7 @@
 // Values are in memory as gnark-crypto has them, and always fully reduced.
 //
 // P gives: limbs (even), and modulus(i), one(i) = R mod p, square(i) = R² mod p by limb, inverse32 and inverse64 = −1/p
-// modulo 2^32 and 2^64.
+// modulo 2^32 and 2^64, and ends_in_one, which tells that the two lowest limbs are 1 and 2^32 − 1.
 #pragma once
 
 #include <cstring>
@@ -254,13 +254,44 @@ private:
 		}
 		add_products(low, a.v, 0, y, c);
 		high[limbs - 1] = addc(high[limbs - 1], 0, c);
+		if (P::ends_in_one)
+			reduce_short(low, high);
+		else
+			reduce_long(low, high);
+	}
+
+	PR_FN static void reduce_long(uint32_t (&low)[limbs], uint32_t (&high)[limbs]) {
 		uint32_t p[limbs];
 		PR_UNROLL
 		for (int i = 0; i < limbs; i++)
 			p[i] = P::modulus(i);
 		uint32_t m = low[0] * P::inverse32;
+		Carry c;
 		add_products(high, p, 1, m, c); // nothing leaves at the top
 		add_products(low, p, 0, m, c);
+		high[limbs - 1] = addc(high[limbs - 1], 0, c);
+	}
+
+	// The second half of a row where p's lowest limbs are 1 and 2^32 − 1, without products by these: with m = −low[0]
+	// modulo 2^32, the halves of m·(2^32 − 1) are low[0] and, unless m is 0, m − 1. (A plain −low[0] would have the compiler
+	// move the sign into the factors, and then it does not make one instruction of both halves of a product.)
+	PR_FN static void reduce_short(uint32_t (&low)[limbs], uint32_t (&high)[limbs]) {
+		Carry c;
+		uint32_t was = low[0], m = sub_cc(0, was, c);
+		high[0] = add_cc(high[0], was, c);
+		high[1] = addc_cc(high[1], was == 0 ? 0 : ~was, c);
+		PR_UNROLL
+		for (int j = 2; j < limbs; j += 2) {
+			high[j] = madc_lo_cc(P::modulus(1 + j), m, high[j], c);
+			high[j + 1] = madc_hi_cc(P::modulus(1 + j), m, high[j + 1], c);
+		}
+		low[0] = add_cc(was, m, c);
+		low[1] = addc_cc(low[1], 0, c);
+		PR_UNROLL
+		for (int j = 2; j < limbs; j += 2) {
+			low[j] = madc_lo_cc(P::modulus(j), m, low[j], c);
+			low[j + 1] = madc_hi_cc(P::modulus(j), m, low[j + 1], c);
+		}
 		high[limbs - 1] = addc(high[limbs - 1], 0, c);
 	}
 

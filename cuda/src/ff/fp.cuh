@@ -9,6 +9,7 @@ struct FpPrime {
 	static constexpr int limbs = 12;
 	static constexpr uint32_t inverse32 = 0xfffcfffd;
 	static constexpr uint64_t inverse64 = 0x89f3fffcfffcfffd;
+	static constexpr bool ends_in_one = false;
 
 	PR_FN static uint32_t modulus(int i) {
 		constexpr uint32_t w[limbs] = {0xffffaaab, 0xb9feffff, 0xb153ffff, 0x1eabfffe, 0xf6b0f624, 0x6730d2a0,

@@ -9,6 +9,7 @@ struct FrPrime {
 	static constexpr int limbs = 8;
 	static constexpr uint32_t inverse32 = 0xffffffff;
 	static constexpr uint64_t inverse64 = 0xfffffffeffffffff;
+	static constexpr bool ends_in_one = true;
 
 	PR_FN static uint32_t modulus(int i) {
 		constexpr uint32_t w[limbs] = {0x00000001, 0xffffffff, 0xfffe5bfe, 0x53bda402, 0x09a1d805, 0x3339d808,

@@ -12,7 +12,10 @@ namespace proofrack {
 struct MultiplyAll {
 	Fr *x;
 	const Fr *y;
-	PR_FN void operator()(uint64_t i) const { x[i] = x[i] * y[i]; }
+	PR_FN void operator()(uint64_t i) const {
+		Fr a = x[i], b = y[i];
+		x[i] = a * b;
+	}
 };
 
 // Takes the factors that interpolation leaves off both terms, and puts half their difference into the first.
@@ -20,7 +23,10 @@ struct HalfDifference {
 	Fr *on_coset;
 	const Fr *on_domain;
 	Fr of_coset, of_domain;
-	PR_FN void operator()(uint64_t i) const { on_coset[i] = on_domain[i] * of_domain - on_coset[i] * of_coset; }
+	PR_FN void operator()(uint64_t i) const {
+		Fr p = on_coset[i], c = on_domain[i];
+		on_coset[i] = c * of_domain - p * of_coset;
+	}
 };
 
 class Quotient {

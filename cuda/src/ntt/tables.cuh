@@ -35,8 +35,10 @@ struct Tables {
 	// g^e.
 	PR_FN Fr power(uint32_t e) const {
 		constexpr uint32_t mask = (1u << table_bits) - 1;
-		Fr x = powers[e & mask] * powers[(1u << table_bits) + (e >> table_bits & mask)];
-		return x * powers[(2u << table_bits) + (e >> (2 * table_bits))];
+		// Copies, so that elements are loaded whole.
+		Fr x = powers[e & mask], y = powers[(1u << table_bits) + (e >> table_bits & mask)];
+		Fr z = powers[(2u << table_bits) + (e >> (2 * table_bits))];
+		return x * y * z;
 	}
 
 	// T[n], or its inverse; n is below 2^31.
@@ -45,7 +47,7 @@ struct Tables {
 		return power(inverse ? 0u - e : e);
 	}
 
-	PR_FN const Fr &base_twiddle(uint32_t i, bool inverse) const { return base[(inverse ? base_count : 0) + i]; }
+	PR_FN Fr base_twiddle(uint32_t i, bool inverse) const { return base[(inverse ? base_count : 0) + i]; }
 };
 
 struct FillPowers {
