@@ -8,6 +8,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+	"github.com/consensys/gnark-crypto/utils"
 
 	"github.com/proofrack/proofrack/cuda/internal/entry"
 )
@@ -277,7 +278,7 @@ func libraryQuotient(t *testing.T, e *evaluations, n int) []fr.Element {
 		x := make([]fr.Element, m)
 		copy(x, values)
 		small.FFTInverse(x, fft.DIF)
-		fft.BitReverse(x)
+		utils.BitReverse(x)
 		return x
 	}
 	product := append(interpolate(e.a), make([]fr.Element, m)...)
