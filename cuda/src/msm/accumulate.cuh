@@ -1,9 +1,9 @@
 // Sums of runs: a list sorted by key is cut into equal shares, one for each thread, whatever the runs look like, so that
 // one bucket that gets everything costs no more than many that get a little.
 //
-// A run that lies within one share belongs to that thread alone: it is added onto the bucket. The rest of a share are at
-// most two pieces of runs that go on in neighbouring shares, one at each end. Their sums make a sorted list of two
-// entries a thread, which is summed in the same way by fewer threads, and so on until there is one thread.
+// A run belongs to the thread in whose share it ends: that one adds what it has of it onto the bucket, and no other thread
+// does. What a share has of a run that goes on behind it, at most one piece, makes a sorted list of one entry a thread,
+// which is summed in the same way by fewer threads, and so on until there is one thread.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ template <class F, class Items> struct Accumulate {
 	uint32_t count_fixed;  // when count is null
 	uint32_t shares;       // threads that have one
 	XYZZ<F> *buckets;
-	uint32_t *keys; // of the pieces, two for each share; not written by a single share
+	uint32_t *keys; // of the pieces, one for each share; not written by a single share
 	XYZZ<F> *sums;
 
 	template <class Block> PR_FN void run(Block &b) const {
@@ -64,29 +64,24 @@ template <class F, class Items> struct Accumulate {
 		uint64_t start = uint64_t(g) * length;
 		uint32_t from = start < n ? uint32_t(start) : n;
 		uint32_t to = n - from < length ? n : from + length;
-		uint32_t first = from < to ? items.key(from) : kNoKey, last = from < to ? items.key(to - 1) : kNoKey;
-		bool opened = first != kNoKey && from > 0 && items.key(from - 1) == first; // by the share before
-		uint32_t open = to < n && last != kNoKey && items.key(to) == last ? last : kNoKey;
+		uint32_t last = from < to ? items.key(to - 1) : kNoKey;
+		bool goes_on = last != kNoKey && to < n && items.key(to) == last;
 		if (keys) {
-			keys[2 * g] = first;
-			keys[2 * g + 1] = last;
-			if (!opened)
-				sums[2 * g] = XYZZ<F>::infinity();
-			if (open == kNoKey || (opened && first == open))
-				sums[2 * g + 1] = XYZZ<F>::infinity();
+			keys[g] = last;
+			if (!goes_on)
+				sums[g] = XYZZ<F>::infinity();
 		}
-		bool head = opened;
 		for (uint32_t i = from; i < to;) {
 			uint32_t key = items.key(i);
 			if (key == kNoKey)
 				return;
-			XYZZ<F> *to_sum = head ? &sums[2 * g] : key == open ? &sums[2 * g + 1] : &buckets[key];
-			XYZZ<F> sum = head || key == open ? XYZZ<F>::infinity() : *to_sum;
+			bool piece = goes_on && key == last;
+			XYZZ<F> *to_sum = piece ? &sums[g] : &buckets[key];
+			XYZZ<F> sum = piece ? XYZZ<F>::infinity() : *to_sum;
 			do
 				items.add(sum, i++);
 			while (i < to && items.key(i) == key);
 			*to_sum = sum;
-			head = false;
 		}
 	}
 };

@@ -52,7 +52,7 @@ public:
 		Sums s;
 		s.config_ = config;
 		s.windows_ = Windows::of(config.window_bits);
-		uint32_t keys = s.windows_.keys(), pieces = 2 * config.lanes, fewer = 2 * divide_up(pieces, kPieceShare);
+		uint32_t keys = s.windows_.keys(), pieces = config.lanes, fewer = divide_up(pieces, kPieceShare);
 		s.counts_ = carver.take<uint32_t>(keys);
 		s.scan_scratch_ = carver.take<uint32_t>(scan_scratch(keys));
 		s.total_ = carver.take<uint32_t>(1);
@@ -149,7 +149,7 @@ private:
 			single ? nullptr : piece_sums_[0]};
 		PR_TRY(launch(stream, first, divide_up(shares, first.threads)));
 		for (int at = 0; shares > 1; at = 1 - at) {
-			uint32_t pieces = 2 * shares;
+			uint32_t pieces = shares;
 			shares = divide_up(pieces, kPieceShare);
 			single = shares == 1;
 			Accumulate<F, PieceItems<F>> next{{piece_keys_[at], piece_sums_[at]}, nullptr, pieces, shares, buckets_,
