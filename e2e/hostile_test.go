@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -213,6 +212,9 @@ func (h *hostile) attacks() map[string]attack {
 		"wrong hash of an object": {wire.VerbSubmit, submission(func(f map[string]any) {
 			f["object"] = job.Object{Name: "mine", Bytes: 5, SHA256: strings.Repeat("0", 64)}
 		}), fault.Corrupt},
+		"object over its door": {wire.VerbSubmit, submission(func(f map[string]any) {
+			f["object"] = job.Object{Name: "mine", Bytes: wire.ReferenceBytesMax + 1, SHA256: digest}
+		}), fault.Invalid},
 		"no such object": {wire.VerbSubmit, submission(func(f map[string]any) {
 			f["object"] = job.Object{Name: "../mine", Bytes: 5, SHA256: digest}
 		}), fault.NotFound},
@@ -262,10 +264,7 @@ func TestHostileClientLeavesNothingBehind(t *testing.T) {
 	if n := h.hits.Load(); n > 0 {
 		t.Errorf("%d requests got inside", n)
 	}
-	if err := h.conn.Publish(wire.ClientSubject(wire.VerbSubmit, job.MainTenant), make([]byte, 2<<20)); !errors.Is(err,
-		nats.ErrMaxPayload) {
-		t.Errorf("a message over the server's limit: %v", err)
-	}
+	h.tooMuchForTheServer()
 	h.wantSame(before, files)
 	h.flood(before, files)
 	h.slowReader()
@@ -275,6 +274,23 @@ func TestHostileClientLeavesNothingBehind(t *testing.T) {
 	h.waitDone()
 	h.checkQuiet()
 	h.wantNoGoroutine()
+}
+
+// tooMuchForTheServer sends a message over the server's limit, past the client library that would not: the server says
+// so and hangs up.
+func (h *hostile) tooMuchForTheServer() {
+	h.t.Helper()
+	c, err := net.Dial("tcp", h.nats.listen)
+	h.check(err)
+	defer c.Close()
+	h.check(c.SetDeadline(time.Now().Add(patience)))
+	_, err = fmt.Fprintf(c, "CONNECT {\"verbose\":false}\r\nPUB %s %d\r\n",
+		wire.ClientSubject(wire.VerbSubmit, job.MainTenant), 2<<20)
+	h.check(err)
+	answer, err := io.ReadAll(c) // it ends where the server hangs up
+	if !strings.Contains(string(answer), "Maximum Payload Violation") {
+		h.t.Errorf("a message over the server's limit: %q, %v", answer, err)
+	}
 }
 
 // inventory counts everything that a submit can leave.
