@@ -18,7 +18,7 @@ typedef struct {
 	prcuda_status (*params_plan)(prcuda_params *, prcuda_plan *);
 	prcuda_status (*pending_open)(prcuda_params *, prcuda_pending **);
 	prcuda_status (*start)(prcuda_pending *, const void *, const prcuda_layout *);
-	prcuda_status (*finish)(prcuda_pending *, const void *, prcuda_sums *);
+	prcuda_status (*finish)(prcuda_pending *, prcuda_sums *);
 	prcuda_status (*get_timings)(prcuda_pending *, prcuda_timings *);
 	void (*abort)(prcuda_pending *);
 	prcuda_status (*pending_close)(prcuda_pending *);
@@ -51,8 +51,8 @@ static inline prcuda_status api_pending_open(const api *a, prcuda_params *p, prc
 static inline prcuda_status api_start(const api *a, prcuda_pending *p, const void *segment, const prcuda_layout *l) {
 	return a->start(p, segment, l);
 }
-static inline prcuda_status api_finish(const api *a, prcuda_pending *p, const void *segment, prcuda_sums *out) {
-	return a->finish(p, segment, out);
+static inline prcuda_status api_finish(const api *a, prcuda_pending *p, prcuda_sums *out) {
+	return a->finish(p, out);
 }
 static inline prcuda_status api_get_timings(const api *a, prcuda_pending *p, prcuda_timings *out) {
 	return a->get_timings(p, out);

@@ -165,12 +165,11 @@ func (w *Pending) Start(segment []byte, l Layout) error {
 		C.api_start(library.api, w.handle, unsafe.Pointer(unsafe.SliceData(segment)), &layout))
 }
 
-// Finish adds the sum in G2. The segment is the one that was started.
-func (w *Pending) Finish(segment []byte) (Sums, error) {
+// Finish adds the sum in G2. The segment is not read any more.
+func (w *Pending) Finish() (Sums, error) {
 	library := w.params.device.library
 	var sums C.prcuda_sums
-	err := library.check("finish a proof",
-		C.api_finish(library.api, w.handle, unsafe.Pointer(unsafe.SliceData(segment)), &sums))
+	err := library.check("finish a proof", C.api_finish(library.api, w.handle, &sums))
 	if err != nil {
 		return Sums{}, err
 	}

@@ -55,7 +55,7 @@ func (*Params) Close() error { panic(stubbed) }
 func (*Pending) Start([]byte, Layout) error { panic(stubbed) }
 
 // Finish cannot be called.
-func (*Pending) Finish([]byte) (Sums, error) { panic(stubbed) }
+func (*Pending) Finish() (Sums, error) { panic(stubbed) }
 
 // Timings cannot be called.
 func (*Pending) Timings() (Timings, error) { panic(stubbed) }

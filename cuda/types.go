@@ -51,7 +51,7 @@ type DeviceInfo struct {
 // Options are what a device is opened with.
 type Options struct {
 	ArenaBytes  uint64 // device memory to take, and the most that is ever taken; 0 takes all that is free
-	PinnedBytes uint64 // host memory to pin; 0 is the least that the plan needs
+	PinnedBytes uint64 // host memory to pin, and the most that is ever pinned
 	Threads     int    // of the processor, for the host-compiled library; less than 1 means all
 }
 

@@ -83,7 +83,7 @@ typedef struct prcuda_device prcuda_device;
 
 typedef struct {
 	uint64_t arena_bytes;  /* device memory to take, at once, and the most that is ever taken; 0: all that is free */
-	uint64_t pinned_bytes; /* host memory to pin, likewise; 0: the plan's smallest */
+	uint64_t pinned_bytes; /* host memory to pin, likewise */
 	int32_t threads;       /* of the processor, for the host-compiled library; less than 1: all */
 } prcuda_options;
 
@@ -175,8 +175,8 @@ typedef struct {
 	uint64_t peak_bytes;     /* of the arena since the parameters were opened */
 } prcuda_timings;
 
-/* Sums over B2 and gives all sums. segment is the one that was started, at the same or another address. */
-PRCUDA_API prcuda_status prcuda_finish(prcuda_pending *pending, const void *segment, prcuda_sums *out);
+/* Sums over B2 and gives all sums. The segment is not read any more. */
+PRCUDA_API prcuda_status prcuda_finish(prcuda_pending *pending, prcuda_sums *out);
 PRCUDA_API prcuda_status prcuda_get_timings(prcuda_pending *pending, prcuda_timings *out);
 /* Has a start or finish that runs, or comes, end soon with PRCUDA_ERROR_ABORTED. */
 PRCUDA_API void prcuda_abort(prcuda_pending *pending);
