@@ -5,6 +5,7 @@ go 1.26.8
 require (
 	github.com/consensys/gnark-crypto v0.22.0
 	github.com/google/go-cmp v0.7.0
+	github.com/proofrack/proofrack/cuda v0.0.0
 	github.com/proofrack/proofrack/shared v0.0.0
 	github.com/rs/zerolog v1.35.1
 	go.uber.org/goleak v1.3.0
@@ -33,4 +34,7 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 )
 
-replace github.com/proofrack/proofrack/shared => ../shared
+replace (
+	github.com/proofrack/proofrack/cuda => ../cuda
+	github.com/proofrack/proofrack/shared => ../shared
+)
