@@ -12,11 +12,13 @@ import (
 
 // Setup is what an engine is told once, at its start.
 type Setup struct {
-	// Device is the kind of device: "cpu".
+	// Device is the kind of device: "cpu" or "cuda".
 	Device string `json:"device"`
 	// Name is the device's name on the node, UUID its identity; work is given by identity, never by a bare number.
 	Name string `json:"name"`
 	UUID string `json:"uuid,omitempty"`
+	// MemoryBytes is the most that may be taken of the device's own memory; 0 is no limit but its size.
+	MemoryBytes bytesize.Bytes `json:"memory_bytes,omitempty"`
 	// Params is the folder with parameters, Cache the one for what is derived from them ("" uses Params).
 	Params string `json:"params"`
 	Cache  string `json:"cache,omitempty"`

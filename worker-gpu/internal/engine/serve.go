@@ -24,6 +24,7 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/prover"
 	"github.com/proofrack/proofrack/shared/prover/simdevice"
+	"github.com/proofrack/proofrack/worker-gpu/internal/cudadevice"
 	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
 )
 
@@ -158,13 +159,21 @@ func (s *server) prepare(setup Setup) error {
 }
 
 func (s *server) openDevice(simulate *simdevice.Config) (prover.Device, error) {
-	if s.setup.Device != "cpu" {
-		return nil, fault.WithHint(fault.New(fault.Device, "this build has no engine for devices of kind %q", s.setup.Device),
-			`"cpu" proves on the processor`)
+	var device prover.Device
+	switch s.setup.Device {
+	case "cpu":
+		device = prover.NewCPU(prover.CPUConfig{Workers: s.setup.Workers, Observe: s.observe, Track: s.track})
+	case "cuda":
+		opened, err := cudadevice.Open(cudadevice.Config{
+			UUID: s.setup.UUID, MemoryBytes: s.setup.MemoryBytes, Workers: s.setup.Workers, Observe: s.observe,
+		})
+		if err != nil {
+			return nil, err
+		}
+		device = opened
+	default:
+		return nil, fault.New(fault.Device, "this build has no engine for devices of kind %q", s.setup.Device)
 	}
-	var device prover.Device = prover.NewCPU(prover.CPUConfig{
-		Workers: s.setup.Workers, Observe: s.observe, Track: s.track,
-	})
 	if simulate == nil {
 		return device, nil
 	}
