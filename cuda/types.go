@@ -12,7 +12,7 @@ const abi = 1
 // Version says what a library is and what it found.
 type Version struct {
 	Host            bool // its device code runs on the processor
-	Runtime, Driver int  // 1000·major + 10·minor of the runtime linked in and of the newest that the driver serves; 0: none
+	Runtime, Driver int  // 1000·major + 10·minor of the one linked in, of the newest that the driver serves; 0: none
 	Architectures   string
 }
 

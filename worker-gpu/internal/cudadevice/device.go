@@ -98,8 +98,8 @@ func shapeOf(t r1cs.Position, a, b int) cuda.Shape {
 	}
 }
 
-// Memory is what the plan says for a circuit whose every variable occurs in A and B: no circuit of the totals takes more.
-// It is what is needed, too, when that does not fit.
+// Memory is what the plan says for a circuit whose every variable occurs in A and B: no circuit of these totals takes
+// more. It is what is needed, too, when that does not fit.
 func (d *Device) Memory(totals r1cs.Position) prover.MemoryProfile {
 	every := totals.Inputs + totals.Aux
 	plan, err := d.library.Plan(shapeOf(totals, every, every), d.limit(), d.config.Pending)
