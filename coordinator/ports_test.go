@@ -18,26 +18,9 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// B41: what no node, or no quota, can hold by the sizes that were learned is refused when it is submitted, though the
-// workers compute less. Every coordinator does so, not the leader alone.
-func TestB41IntakeGoesByLearnedSizes(t *testing.T) {
-	t.Parallel()
-	const circuit = "c"
-	b := membus.New(membus.Config{}).Connect(bus.Events{})
-	defer b.Close()
-	streams := DefaultStreams()
-	if err := b.Setup(t.Context(), streams.Topology()); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := store.Open(t.Context(), b, store.DefaultConfig(), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
-	nodes, err := rack.New(rack.DefaultConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+// beatOnce has a node report both roles, 2 GiB of memory and 1 GiB for segments.
+func beatOnce(t *testing.T, nodes *rack.Registry, circuit string) {
+	t.Helper()
 	for _, role := range []string{wire.RoleSynth, wire.RoleGPU} {
 		beat := &wire.Beat{
 			Node: "n1", Boot: "boot", Instance: role, Role: role, Seq: 1, State: wire.StateReady, WireMin: 1, WireMax: 2,
@@ -59,6 +42,29 @@ func TestB41IntakeGoesByLearnedSizes(t *testing.T) {
 		}
 		nodes.Beat(beat, time.Now())
 	}
+}
+
+// B41: what no node, or no quota, can hold by the sizes that were learned is refused when it is submitted, though the
+// workers compute less. Every coordinator does so, not the leader alone.
+func TestB41IntakeGoesByLearnedSizes(t *testing.T) {
+	t.Parallel()
+	const circuit = "c"
+	b := membus.New(membus.Config{}).Connect(bus.Events{})
+	defer b.Close()
+	streams := DefaultStreams()
+	if err := b.Setup(t.Context(), streams.Topology()); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := store.Open(t.Context(), b, store.DefaultConfig(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	nodes, err := rack.New(rack.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beatOnce(t, nodes, circuit)
 	config := DefaultConfig()
 	config.Memory.StoreEvery = time.Nanosecond
 	config.Schedule.QuotaBytes = map[string]bytesize.Bytes{"small": bytesize.GiB}

@@ -25,8 +25,8 @@ const (
 )
 
 // The budget is proved: where two partitions fit and twelve wait, no more than two are there at any moment, and this
-// costs next to no throughput. What is there is sampled from outside: bytes of the node's file system, which has room for
-// all of them, and memory of its processes.
+// costs next to no throughput. What is there is sampled from outside: bytes of the node's file system, which has room
+// for all of them, and memory of its processes.
 //
 // The same work without the ledger's bound is done by two racks beside it, on nodes with room for all: one as it is
 // shipped, and one that works as far ahead as the bounded one (schedule.device_partitions_max), so that only what
@@ -206,8 +206,8 @@ func (s *samples) judge(t *testing.T) {
 		t.Fatal(s.failed)
 	}
 	rate := float64(s.count) / s.last.Sub(s.began).Seconds()
-	t.Logf("%d samples, %.0f a second, longest pause %s, %d over %s; most in the file system %d bytes, two partitions in %d "+
-		"samples; processes' own memory %d bytes before, with the file system at most %d", s.count, rate, s.pause, s.late,
+	t.Logf("%d samples, %.0f a second, longest pause %s, %d over %s; most in the file system %d bytes, two partitions in "+
+		"%d samples; processes' own memory %d bytes before, with the file system at most %d", s.count, rate, s.pause, s.late,
 		pauseMax, s.used, s.two, s.anonIdle, s.sum)
 	late := float64(s.late) / float64(s.count)
 	figure(t, "samples of the budget", rate, "Hz", ">= 20 Hz", rate >= 20)
@@ -216,6 +216,6 @@ func (s *samples) judge(t *testing.T) {
 	figure(t, "most bytes in the spill folder, in segments of 256 MiB", segments, "", "2 and not 3 (<= 2.1), 12 waiting",
 		segments <= 2.1 && segments >= 2)
 	sum := float64(s.sum-s.anonIdle) / float64(budgetSegment)
-	figure(t, "these and growth of processes' own memory, at one time, in segments", sum, "", "<= 2.5: no third one in a heap",
-		sum <= 2.5)
+	figure(t, "these and growth of processes' own memory, at one time, in segments", sum, "",
+		"<= 2.5: no third one in a heap", sum <= 2.5)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // rest waits before something is tried at the bus again: for the pause, but not longer than until the bus is back, if
-// it is away now or goes meanwhile. It gives the next pause: twice as long, or the first one again when the bus is back.
-// The error is the context's.
+// it is away now or goes meanwhile. It gives the next pause: twice as long, or the first one again when the bus is
+// back. The error is the context's.
 func rest(ctx context.Context, b bus.Bus, config *Config, pause time.Duration) (next time.Duration, err error) {
 	end, up := time.Now().Add(pause), b.Connected()
 	for {

@@ -110,7 +110,9 @@ func (f *fakeRack) Nodes(context.Context) (*wire.NodesReply, error) {
 func (f *fakeRack) Books(context.Context) ([]wire.LedgerNode, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	book := wire.LedgerNode{Node: "n1", Declared: true, Openings: f.opened, Capacity: ledger.Amounts{ledger.PoolRAM: 10 * bytesize.GiB}}
+	book := wire.LedgerNode{
+		Node: "n1", Declared: true, Openings: f.opened, Capacity: ledger.Amounts{ledger.PoolRAM: 10 * bytesize.GiB},
+	}
 	for id, at := range f.jobs {
 		if time.Since(at) < 3*time.Second {
 			book.Entries = append(book.Entries, wire.LedgerEntry{Name: job.Attempt{Job: id, Fence: 1}.String()})

@@ -11,8 +11,8 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// trace is what faults leave that a client sees. A means that does nothing leaves none, and then a rack that goes on has
-// shown nothing.
+// trace is what faults leave that a client sees. A means that does nothing leaves none, and then a rack that goes on
+// has shown nothing.
 type trace struct {
 	struck     bool // what comes before is no trace of the fault
 	unanswered int  // looks that the rack did not answer
@@ -107,7 +107,8 @@ func (t *trace) lookAtRecord(r *job.Record) {
 func (t *trace) of(name string) string {
 	silence, term := "", ""
 	if t.unanswered > 0 || t.silent >= silenceLeast {
-		silence = fmt.Sprintf("%d looks were not answered, and none for %s", t.unanswered, t.silent.Round(100*time.Millisecond))
+		silence = fmt.Sprintf("%d looks were not answered, and none for %s", t.unanswered,
+			t.silent.Round(100*time.Millisecond))
 	}
 	if t.terms > 0 {
 		term = fmt.Sprintf("the term rose by %d", t.terms)

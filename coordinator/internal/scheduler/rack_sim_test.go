@@ -90,7 +90,8 @@ func (s *rackSim) advance() {
 }
 
 // "It keeps each device at least 15 s of booked work ahead, 10 s of it sealed" (25 and 20 s are the defaults, ADR 19):
-// with enough memory and synthesis no device has nothing to prove once the first durations are measured, and never more is ahead than it takes.
+// with enough memory and synthesis no device has nothing to prove once the first durations are measured, and never
+// more is ahead than it takes.
 func TestDevicesDoNotIdle(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -124,8 +124,8 @@ var brokenBuilds = []broken{
 }
 
 // seedsAfter is how many seeds after the named one may show the mistake instead: each change of the product may have
-// its goroutines take other turns, and the named seed another way. A mistake that one seed in thirty shows is missed once
-// in twenty thousand changes then.
+// its goroutines take other turns, and the named seed another way. A mistake that one seed in thirty shows is missed
+// once in twenty thousand changes then.
 const seedsAfter = 300
 
 // TestLongEachBrokenBuildIsCaught builds each of the mistakes and has its seed show it. Without the mistake the seed
