@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -197,49 +198,7 @@ func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 	n.startSynth()
 	n.startGPU()
 	r.ready()
-	ids := make([]job.ID, 0, racers)
-	fresh := make([]bool, 0, racers)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	submit := func() {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		s, err := r.client.Submit(ctx, request("one key", 7, 1, 2))
-		if err != nil {
-			t.Errorf("submit: %v", err)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		ids, fresh = append(ids, s.Job), append(fresh, !s.Existing)
-	}
-	// Each request goes to either of them.
-	for started, both := 0, false; !both; started++ {
-		if started == racers {
-			t.Fatalf("%d submits went to one coordinator", racers)
-		}
-		all.Go(submit)
-		until(t, "the submit is held", func() bool { return heldAt(t, folders) > started })
-		both = true
-		for i, folder := range folders {
-			pid, ok := hook.ReachedBy(folder, create+"#1")
-			if ok && pid != r.coordinators[i].pid() {
-				t.Fatalf("process %d is no coordinator of the test", pid)
-			}
-			both = both && ok
-		}
-	}
-	for _, folder := range folders {
-		for n := 1; n <= racers; n++ {
-			if _, ok := hook.ReachedBy(folder, fmt.Sprintf("%s#%d", create, n)); ok {
-				r.check(hook.LetGo(folder, fmt.Sprintf("%s#%d", create, n)))
-			}
-		}
-	}
-	all.Wait()
-	if t.Failed() {
-		return
-	}
+	ids, fresh := r.race(folders, create, racers)
 	count := 0
 	for i, id := range ids {
 		if id != ids[0] {
@@ -265,22 +224,71 @@ func TestTwoSubmitsWithOneKeyAtOnce(t *testing.T) {
 	r.checkQuiet()
 }
 
-// heldAt counts the holds in folders of hooks.
-func heldAt(t *testing.T, folders []string) (count int) {
+// race submits one job again and again until each coordinator holds a submit at a point, in its own folder of hooks;
+// then all go on. It gives each answer's job, and whether that was new.
+func (r *rack) race(folders []string, point string, racers int) (ids []job.ID, fresh []bool) {
+	r.t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	submit := func() {
+		ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+		defer cancel()
+		s, err := r.client.Submit(ctx, request("one key", 7, 1, 2))
+		if err != nil {
+			r.t.Errorf("submit: %v", err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		ids, fresh = append(ids, s.Job), append(fresh, !s.Existing)
+	}
+	reached := func(folder string) bool {
+		_, ok := hook.ReachedBy(folder, point+"#1")
+		return ok
+	}
+	// Each request goes to either of them.
+	for started := 0; !reached(folders[0]) || !reached(folders[1]); started++ {
+		if started == racers {
+			r.t.Fatalf("%d submits went to one coordinator", racers)
+		}
+		all.Go(submit)
+		until(r.t, "the submit is held", func() bool { return len(holds(r.t, folders)) > started })
+	}
+	answered := make(chan struct{})
+	go func() { defer close(answered); all.Wait() }()
+	until(r.t, "all submits are answered", func() bool {
+		for _, hold := range holds(r.t, folders) { // a submit that is sent again is held again
+			r.check(os.Remove(hold))
+		}
+		select {
+		case <-answered:
+			return true
+		default:
+			return false
+		}
+	})
+	if r.t.Failed() {
+		r.t.FailNow()
+	}
+	return ids, fresh
+}
+
+// holds lists the files that hold somebody, in folders of hooks.
+func holds(t *testing.T, folders []string) (all []string) {
 	t.Helper()
 	for _, folder := range folders {
 		held, err := filepath.Glob(filepath.Join(folder, "*.hold"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		count += len(held)
+		all = append(all, held...)
 	}
-	return count
+	return all
 }
 
 // B38: cancel at each stage really stops the work, and nothing is left of it: before any partition is admitted, while
-// the first one is in its queue, at each point of the second one when the first is finished, while a result is accepted,
-// and when the whole result is stored already.
+// the first one is in its queue, at each point of the second one when the first is finished, while a result is
+// accepted, and when the whole result is stored already.
 func TestB38CancelAtEachStage(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{

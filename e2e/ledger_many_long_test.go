@@ -11,9 +11,10 @@ import (
 	"github.com/proofrack/proofrack/shared/job"
 )
 
-// Twenty jobs run on two nodes with room for three segments each; in the midst of them the ledger is emptied, goes back by a second beneath its Redis,
-// and then by a restart on an older log. All jobs end, no book ever holds more than there is (watched all the while),
-// and the books end as what the nodes hold.
+// Twenty jobs run on two nodes with room for three segments each; in the midst of them the ledger is emptied, goes back
+// by a second beneath its Redis, and then by a restart on an older log. All jobs end, no node ever holds more than
+// there is, nor does its book but for what it gave back since the ledger's older state (watched all the while), and the
+// books end as what the nodes hold.
 func TestLongLedgerIsLostAmongTwentyJobs(t *testing.T) {
 	r := newRack(t)
 	r.room = 3
@@ -49,6 +50,7 @@ func TestLongLedgerIsLostAmongTwentyJobs(t *testing.T) {
 		t.Fatalf("flushall: %v: %s", err, out)
 	}
 	ended(5)
+	r.watch.backwards.Store(true)
 	restore := r.savedKeys()
 	time.Sleep(time.Second)
 	restore()

@@ -32,7 +32,9 @@ func TestB81SpillFolderIsFull(t *testing.T) {
 	r.ready()
 	r.submit(1)
 	r.waitDone()
-	until(t, "the pool is swept", func() bool { return namesIn(n, "pool") == "" })
+	until(t, "the segment is given back, and the pool is swept", func() bool {
+		return namesIn(n, "seg") == "" && namesIn(n, "pool") == ""
+	})
 	foreign := filepath.Join(n.spill, "foreign")
 	f, err := os.Create(foreign)
 	r.check(err)

@@ -44,6 +44,14 @@ func TestB44BurstAndCrashSpreadByFreeBudget(t *testing.T) {
 	until(t, "each of the twelve has begun", func() bool {
 		return !slices.ContainsFunc(r.firsts(), func(p job.Partition) bool { return len(p.Attempts) == 0 })
 	})
+	until(t, "each node's device is held", func() bool {
+		for _, folder := range holds {
+			if _, ok := hook.ReachedBy(folder, "gpu.mid-proof#1"); !ok {
+				return false
+			}
+		}
+		return true
+	})
 	held := r.wantSpread()
 	fullest := slices.MaxFunc(r.nodes, func(a, b *node) int { return held[a.name] - held[b.name] })
 	fullest.gpu.kill()

@@ -215,9 +215,9 @@ func (r *rack) frozenPastItsLease(j *submitted, stale job.Attempt, let func(), s
 	limbo := false
 	look := func() { // is all that it holds still booked?
 		r.t.Helper()
-		if !strings.Contains(attemptsIn(n1, "book"), stale.String()) || !strings.Contains(namesIn(n1, "seg"), stale.String()) {
-			r.t.Fatalf("the sleeper's booking or segment is gone while it sleeps: %q, %q", attemptsIn(n1, "book"),
-				namesIn(n1, "seg"))
+		book, seg := attemptsIn(n1, "book"), namesIn(n1, "seg")
+		if !strings.Contains(book, stale.String()) || !strings.Contains(seg, stale.String()) {
+			r.t.Fatalf("the sleeper's booking or segment is gone while it sleeps: %q, %q", book, seg)
 		}
 		if b := r.book(n1.name); b != nil && b.Closed == "" {
 			e := b.Entry(stale)
