@@ -20,15 +20,16 @@ struct Fp2 {
 	PR_FN Fp2 operator-() const { return Fp2{-c0, -c1}; }
 	PR_FN Fp2 dbl() const { return *this + *this; }
 
-	// Three products: c1 is (a0 + a1)(b0 + b1) without the other two.
-	PR_FN friend Fp2 operator*(const Fp2 &a, const Fp2 &b) {
+	// Three products: c1 is (a0 + a1)(b0 + b1) without the other two. A call of its own on a GPU, as is the square: else
+	// kernels over G2 get so large that compiling them takes minutes each, and their registers spill.
+	PR_NOINLINE friend Fp2 operator*(const Fp2 &a, const Fp2 &b) {
 		Fp t0 = a.c0 * b.c0, t1 = a.c1 * b.c1;
 		Fp cross = (a.c0 + a.c1) * (b.c0 + b.c1);
 		return Fp2{t0 - t1, cross - t0 - t1};
 	}
 
 	// c0² − c1² = (c0 + c1)(c0 − c1).
-	PR_FN Fp2 sqr() const {
+	PR_NOINLINE Fp2 sqr() const {
 		Fp cross = c0 * c1;
 		return Fp2{(c0 + c1) * (c0 - c1), cross.dbl()};
 	}
