@@ -67,8 +67,8 @@ func (a *app) unbookCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "release NODE ATTEMPT",
 		Short: "release what an attempt that is over still has booked on a node",
-		Long: "Releases the bytes of an attempt in limbo. Nothing of it is done without --yes: that is your word that nothing\n" +
-			"of the attempt is left on the node. Your word is kept, with what it released. What is at work is not released,\n" +
+		Long: "Releases the bytes of an attempt in limbo. Nothing of it is done without --yes: that is your word that\n" +
+			"nothing of the attempt is left on the node. Your word is kept, with what it released. What is at work is not released,\n" +
 			"nor what its node says that it holds: there the end of the worker is the evidence.",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			var err error
@@ -107,8 +107,8 @@ func (a *app) readmitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "readmit NODE DEVICE | readmit --halted",
 		Short: "let a device out of quarantine, or the rack go on after most devices failed at once",
-		Long: "Lets a device work again without the known answer that it would have to prove first. With --halted the rack\n" +
-			"admits work again that stopped because most of its devices failed at once.",
+		Long: "Lets a device work again without the known answer that it would have to prove first. With --halted the\n" +
+			"rack admits work again that stopped because most of its devices failed at once.",
 		Args: func(c *cobra.Command, args []string) error {
 			halted, err := c.Flags().GetBool("halted")
 			if err != nil || halted != (len(args) == 0) || len(args) != 0 && len(args) != 2 {

@@ -71,7 +71,8 @@ func TestOperatorsWordsAreSentAsGiven(t *testing.T) {
 		t.Error(diff)
 	}
 	release = wire.ReleaseRequest{}
-	if text := run(0, "nodes", "readmit", "--halted"); release != (wire.ReleaseRequest{}) || !strings.Contains(text, "rack") {
+	text = run(0, "nodes", "readmit", "--halted")
+	if release != (wire.ReleaseRequest{}) || !strings.Contains(text, "rack") {
 		t.Errorf("%+v: %s", release, text)
 	}
 	run(2, "nodes", "readmit")
