@@ -68,8 +68,8 @@ func (a *app) unbookCommand() *cobra.Command {
 		Use:   "release NODE ATTEMPT",
 		Short: "release what an attempt that is over still has booked on a node",
 		Long: "Releases the bytes of an attempt in limbo. Nothing of it is done without --yes: that is your word that\n" +
-			"nothing of the attempt is left on the node. Your word is kept, with what it released. What is at work is not released,\n" +
-			"nor what its node says that it holds: there the end of the worker is the evidence.",
+			"nothing of the attempt is left on the node. Your word is kept, with what it released. What is at work is not\n" +
+			"released, nor what its node says that it holds: there the end of the worker is the evidence.",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			var err error
 			if request.Node, err = job.ParseNode(args[0]); err == nil {
