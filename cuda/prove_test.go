@@ -13,6 +13,7 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+	"github.com/consensys/gnark-crypto/utils"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proofrack/proofrack/cuda"
@@ -196,7 +197,7 @@ func quotient(domain *fft.Domain, aValues, bValues []fr.Element) []fr.Element {
 		a[i].Mul(&a[i], &b[i]).Sub(&a[i], &c[i]).Mul(&a[i], &z)
 	}
 	domain.FFTInverse(a, fft.DIF, fft.OnCoset())
-	fft.BitReverse(a)
+	utils.BitReverse(a)
 	return a
 }
 
