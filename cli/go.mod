@@ -28,6 +28,7 @@ require (
 )
 
 require (
+	github.com/proofrack/proofrack/cuda v0.0.0 // indirect
 	github.com/NVIDIA/go-nvml v0.13.4-1 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.9.0-default-no-op // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
@@ -83,3 +84,5 @@ replace github.com/proofrack/proofrack/coordinator => ../coordinator
 replace github.com/proofrack/proofrack/worker-synth => ../worker-synth
 
 replace github.com/proofrack/proofrack/worker-gpu => ../worker-gpu
+
+replace github.com/proofrack/proofrack/cuda => ../cuda
