@@ -132,6 +132,27 @@ func TestOperatorFollowsTheRackInATerminal(t *testing.T) {
 	until(t, "the program ends", func() bool { return x.tmux("has-session").Run() != nil })
 }
 
+// Who watches a job in a terminal sees a bar for each partition, and where it is.
+func TestEachPartitionHasABarInATerminal(t *testing.T) {
+	t.Parallel()
+	r := newRack(t)
+	r.calm()
+	r.startCoordinator()
+	n := r.addNode("n1")
+	n.startSynth()
+	n.startGPU(r.hooked("pause@gpu.mid-proof#1")...)
+	r.ready()
+	program, err := buildProofrack()
+	r.check(err)
+	j := r.submit(1, 2, 3)
+	r.reached("gpu.mid-proof#1")
+	x := startTerminal(t, "120", "12", program, "watch", string(j.id), "--server", r.nats.url())
+	x.shows("0 of 3 proved", "partition 0 ", "partition 1 ", "partition 2 ", " proving on n1/cpu", " sealed on n1/cpu")
+	r.letGo("gpu.mid-proof#1")
+	r.waitDone()
+	until(t, "the program ends", func() bool { return x.tmux("has-session").Run() != nil })
+}
+
 // pictured draws the rack as it is now, as a page of plain text and as a drawing.
 func (r *rack) pictured(program string) {
 	r.t.Helper()

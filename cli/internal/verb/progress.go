@@ -14,7 +14,17 @@ type meter struct {
 	bars *mpb.Progress
 	bar  *mpb.Bar
 	what atomic.Value // string: the words before the bar
+	rows []*meterRow  // below it
 }
+
+// meterRow is one of several bars below a meter's own.
+type meterRow struct {
+	bar  *mpb.Bar
+	what atomic.Value // string
+}
+
+// meterRowsMax is how many rows a meter has; what would need more has none.
+const meterRowsMax = 16
 
 // onTerminal says whether a stream is a terminal.
 func onTerminal(stream any) bool {
@@ -31,10 +41,32 @@ func (a *app) startMeter(what string) *meter {
 	m.what.Store(what)
 	m.bar = m.bars.AddBar(0,
 		mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return m.what.Load().(string) + " " })),
+		mpb.PrependDecorators(words(&m.what)),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.Elapsed(decor.ET_STYLE_MMSS)),
 	)
 	return m
+}
+
+// words decorates a bar with a string that may change.
+func words(what *atomic.Value) decor.Decorator {
+	return decor.Any(func(decor.Statistics) string { return what.Load().(string) + " " }, decor.WCSyncWidthR)
+}
+
+// row moves a bar of its own below the meter's, of count ones.
+func (m *meter) row(i, count int, what string, done, total int64) {
+	if m.bar == nil || count > meterRowsMax {
+		return
+	}
+	for len(m.rows) < count {
+		r := &meterRow{}
+		r.what.Store("")
+		r.bar = m.bars.AddBar(0, mpb.BarRemoveOnComplete(), mpb.PrependDecorators(words(&r.what)))
+		m.rows = append(m.rows, r)
+	}
+	r := m.rows[i]
+	r.what.Store(what)
+	r.bar.SetTotal(total, false)
+	r.bar.SetCurrent(min(done, total))
 }
 
 // say changes the words before the bar.
@@ -54,7 +86,10 @@ func (m *meter) stop() {
 	if m.bar == nil {
 		return
 	}
+	for _, r := range m.rows {
+		r.bar.Abort(true)
+	}
 	m.bar.Abort(true)
 	m.bars.Wait()
-	m.bar = nil
+	m.bar, m.rows = nil, nil
 }

@@ -331,7 +331,8 @@ func (a *app) startWatch() *watcher { return &watcher{a: a, meter: a.startMeter(
 
 func (w *watcher) stop() { w.meter.stop() }
 
-// see shows one status: on a terminal as a bar, otherwise as a line when something changed.
+// see shows one status: on a terminal as a bar with one for each partition below it, otherwise as a line when something
+// changed.
 func (w *watcher) see(status *wire.StatusReply) {
 	text, done, total := describeProgress(status)
 	if reason := w.waitsFor(status.Record); reason != "" {
@@ -339,11 +340,27 @@ func (w *watcher) see(status *wire.StatusReply) {
 	}
 	w.meter.say(text)
 	w.meter.set(done, total)
+	partitions := status.Record.Partitions
+	for i := range partitions {
+		w.meter.row(i, len(partitions), partitionText(i, &partitions[i]), stepsOf(partitions[i].Stage), stepsOf(job.Verified))
+	}
 	if w.meter.bar != nil || w.a.json || text == w.last {
 		return
 	}
 	w.last = text
 	fmt.Fprintf(w.a.Err, "%s %s\n", time.Now().Format(time.TimeOnly), text)
+}
+
+// partitionText says where a partition is.
+func partitionText(i int, p *job.Partition) string {
+	text := fmt.Sprintf("partition %d %s", i, p.Stage)
+	if last := p.Last(); last != nil && p.Stage.Running() {
+		text += fmt.Sprintf(" on %s/%s", last.Node, last.Device)
+	}
+	if n := len(p.Attempts); n > 1 {
+		text += fmt.Sprintf(", attempt %d", n)
+	}
+	return text
 }
 
 // waitsFor says what a job's waiting partitions wait for. A rack that does not answer is no reason to stop watching.
