@@ -44,7 +44,8 @@ type Config struct {
 type ProveConfig struct {
 	Params   string                    `doc:"Folder with the proving parameters."`
 	Cache    string                    `doc:"Folder for what is derived from them; empty for the same."`
-	Devices  []string                  `doc:"Devices to drive: cpu, or names or UUIDs of GPUs; empty for all GPUs."`
+	Devices  []string                  `doc:"cpu, names or UUIDs of GPUs, or cuda or auto; empty for all GPUs."`
+	Library  string                    `doc:"Device library; empty looks beside the program, then where the loader does."`
 	Budget   map[string]bytesize.Bytes `doc:"Device memory to use, by device; needed where the driver does not tell it."`
 	Circuits []string                  `doc:"Circuits to prove; empty for all that this build knows."`
 	Ahead    int                       `doc:"Sealed partitions held per device beside the one that it works on."`

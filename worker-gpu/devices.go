@@ -10,6 +10,7 @@ import (
 	"github.com/proofrack/proofrack/shared/inventory"
 	"github.com/proofrack/proofrack/shared/inventory/gpu"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/worker-gpu/internal/cudadevice"
 	"github.com/proofrack/proofrack/worker-gpu/internal/engine"
 	"github.com/proofrack/proofrack/worker-gpu/internal/prove"
 )
@@ -20,6 +21,12 @@ const (
 	kindCUDA = "cuda"
 )
 
+// Choices that stand for devices.
+const (
+	chooseCUDA = "cuda" // every GPU, and an error when there is none
+	chooseAuto = "auto" // every GPU, or the processor when there is none
+)
+
 // find gives the devices to drive: those that the configuration names, else all GPUs. Work is given to a device by its
 // UUID, never by an index (B21).
 func (w *worker) find() ([]prove.Config, error) {
@@ -28,8 +35,11 @@ func (w *worker) find() ([]prove.Config, error) {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(w.config.Simulate))
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return w.allGPUs(inv), nil
+	case len(names) == 1 && (names[0] == chooseCUDA || names[0] == chooseAuto):
+		return w.choose(names[0], inv)
 	}
 	var found []prove.Config
 	for _, name := range names {
@@ -38,6 +48,36 @@ func (w *worker) find() ([]prove.Config, error) {
 			return nil, err
 		}
 		found = append(found, d)
+	}
+	return found, nil
+}
+
+// choose gives the GPUs that the device library can drive. Where there are none, auto takes the processor and cuda is an
+// error of kind fault.Device that says why.
+func (w *worker) choose(choice string, inv gpu.Inventory) ([]prove.Config, error) {
+	found, err := w.drivable(inv)
+	if err == nil || choice == chooseCUDA {
+		return found, err
+	}
+	w.config.Log.Warn().Err(err).Msg("no GPU to prove on: the processor does")
+	cpu, err := w.named(kindCPU, inv)
+	return []prove.Config{cpu}, err
+}
+
+func (w *worker) drivable(inv gpu.Inventory) ([]prove.Config, error) {
+	library, devices, err := cudadevice.Devices(w.config.Prove.Library)
+	if err != nil {
+		return nil, err
+	}
+	if library.Version().Host {
+		return []prove.Config{{
+			Device: job.Device(devices[0].UUID), UUID: devices[0].UUID, Name: devices[0].Name,
+			NUMANode: inventory.NUMAUnknown, Streamed: true, Engine: engineOf(kindCUDA),
+		}}, nil
+	}
+	found := w.allGPUs(inv)
+	if len(found) == 0 {
+		return nil, fault.New(fault.Device, "%s", w.none)
 	}
 	return found, nil
 }
@@ -82,6 +122,9 @@ func (w *worker) named(name string, inv gpu.Inventory) (prove.Config, error) {
 		if name == g.UUID || name == string(deviceName(g)) {
 			return w.gpu(g)
 		}
+	}
+	if name == chooseCUDA || name == chooseAuto {
+		return prove.Config{}, fault.New(fault.Invalid, "prove.devices: %s stands alone", name)
 	}
 	known := []string{kindCPU}
 	for _, g := range inv.Devices {

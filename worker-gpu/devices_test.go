@@ -111,3 +111,31 @@ func TestB99NoDriverIsNoError(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// With the choice cuda a worker without a GPU that can be driven ends, and says why; with auto the processor proves.
+func TestChoicesOfDevices(t *testing.T) {
+	t.Parallel()
+	w := finder(t, cards{}, func(config *Config) {
+		config.Prove.Devices, config.Prove.Library = []string{"cuda"}, "/nowhere/libproofrack_cuda.so"
+	})
+	if _, err := w.find(); fault.KindOf(err) != fault.Device || !strings.Contains(err.Error(), "/nowhere/") {
+		t.Errorf("no library: %v", err)
+	}
+	w.config.Prove.Devices = []string{"auto"}
+	if diff := cmp.Diff([]string{"cpu  0 B"}, names(t, w)); diff != "" {
+		t.Errorf("auto: %s", diff)
+	}
+	w.config.Prove.Devices = []string{"cpu", "cuda"}
+	if _, err := w.find(); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "stands alone") {
+		t.Errorf("cuda beside another one: %v", err)
+	}
+
+	// The host-compiled library is one device.
+	w.config.Prove.Library = "../cuda/build/libproofrack_cuda_host.so"
+	for _, choice := range []string{"cuda", "auto"} {
+		w.config.Prove.Devices = []string{choice}
+		if diff := cmp.Diff([]string{"host host 0 B"}, names(t, w)); diff != "" {
+			t.Errorf("%s (make cuda-host makes the library): %s", choice, diff)
+		}
+	}
+}

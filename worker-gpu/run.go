@@ -221,7 +221,7 @@ func (w *worker) complete(d *prove.Config, cpus inventory.CPUs, count int) {
 	setup := d.Engine.Setup
 	setup.Name, setup.UUID, setup.Params, setup.Cache = string(d.Device), d.UUID, c.Prove.Params, c.Prove.Cache
 	setup.Workers, setup.HookFolder, setup.Hooks = workers, c.Test.Folder, c.Test.Hooks
-	setup.MemoryBytes = d.Memory
+	setup.MemoryBytes, setup.Library = d.Memory, c.Prove.Library
 	d.Engine = engine.Config{
 		Command: command, Setup: setup, Environ: cpus.Environ(), Inherit: nil,
 		StartMax: c.Engine.StartMax, StopMax: c.Engine.StopMax, StallMax: c.Engine.StallMax, StageMax: c.Engine.StageMax,

@@ -195,8 +195,11 @@ func TestProgramReadsItsArguments(t *testing.T) {
 		out  string // part of what is printed
 		errs string
 	}{
-		"runs":          {args: []string{"--set", "node=n1"}, code: ExitOK},
-		"fails":         {args: []string{"--set", "node=n1", "--break"}, code: ExitFailed, errs: "broken"},
+		"runs":  {args: []string{"--set", "node=n1"}, code: ExitOK},
+		"fails": {args: []string{"--set", "node=n1", "--break"}, code: ExitFailed, errs: "broken"},
+		"no device": {
+			args: []string{"--set", "node=n1", "--break", "--no-device"}, code: ExitNoDevice, errs: "no driver",
+		},
 		"no node":       {code: ExitUsage, errs: "node"},
 		"unknown key":   {args: []string{"--set", "node=n1", "--set", "spil.path=/x"}, code: ExitUsage, errs: "spil.path"},
 		"unknown flag":  {args: []string{"--nonsense"}, code: ExitUsage, errs: "nonsense"},
@@ -211,17 +214,23 @@ func TestProgramReadsItsArguments(t *testing.T) {
 			s := sample{
 				Config: DefaultConfig(), Logs: telemetry.DefaultLogConfig(), Traces: telemetry.DefaultTraceConfig(),
 			}
-			broken := false
+			broken, noDevice := false, false
 			p := Program{
 				Name: "sample", Title: "Sample", Config: &s, Logs: func() telemetry.LogConfig { return s.Logs },
 				Traces: func() telemetry.TraceConfig { return s.Traces },
 				Set: func(log zerolog.Logger, tracer *telemetry.Tracer, build string) {
 					s.Log, s.Tracer, s.Build = log, tracer, build
 				},
-				Flags: func(flags *flag.FlagSet, _ func(string)) { flags.BoolVar(&broken, "break", false, "break") },
+				Flags: func(flags *flag.FlagSet, _ func(string)) {
+					flags.BoolVar(&broken, "break", false, "break")
+					flags.BoolVar(&noDevice, "no-device", false, "break for want of a device")
+				},
 				Run: func(ctx context.Context) error {
 					if service.ControlOf(ctx) == nil || s.Build == "" {
 						t.Error("no control or no build")
+					}
+					if noDevice {
+						return fault.New(fault.Device, "no driver")
 					}
 					if broken {
 						return errors.New("broken")

@@ -27,6 +27,8 @@ const (
 	ExitOK     = 0
 	ExitFailed = 1
 	ExitUsage  = 2
+	// ExitNoDevice: there is nothing to prove on.
+	ExitNoDevice = 3
 )
 
 // Program is what a worker program adds to what both have.
@@ -148,6 +150,9 @@ func (p *Program) run(errs io.Writer, table *config.Table) int {
 	log.Info().Str("build", Build()).Int("procs", procs).Int("pid", os.Getpid()).Msg(p.Name + " starts")
 	if err := p.Run(support.With(ctx, record)); err != nil {
 		log.Error().Err(err).Msg(p.Name + " ended with an error")
+		if fault.KindOf(err) == fault.Device {
+			return ExitNoDevice
+		}
 		return ExitFailed
 	}
 	log.Info().Msg(p.Name + " ends")

@@ -25,7 +25,7 @@ func main() {
 			config.Log, config.Tracer, config.Build = log, tracer, build
 		},
 		Flags: func(flags *flag.FlagSet, assign func(string)) {
-			const usage = "devices to drive, separated by commas: cpu, or names or UUIDs of GPUs"
+			const usage = "devices to drive, separated by commas: cpu, names or UUIDs of GPUs; or cuda, or auto"
 			flags.Func("device", usage, func(names string) error {
 				assign("prove.devices=" + names)
 				return nil

@@ -17,6 +17,8 @@ type Setup struct {
 	// Name is the device's name on the node, UUID its identity; work is given by identity, never by a bare number.
 	Name string `json:"name"`
 	UUID string `json:"uuid,omitempty"`
+	// Library is where the device library is, "" where it is looked for.
+	Library string `json:"library,omitempty"`
 	// MemoryBytes is the most that may be taken of the device's own memory; 0 is no limit but its size.
 	MemoryBytes bytesize.Bytes `json:"memory_bytes,omitempty"`
 	// Params is the folder with parameters, Cache the one for what is derived from them ("" uses Params).
