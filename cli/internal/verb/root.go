@@ -66,6 +66,7 @@ func (a *app) root() *cobra.Command {
 		a.proveCommand(),
 		a.verifyCommand(),
 		a.benchCommand(),
+		a.devicesCommand(),
 		a.upCommand(),
 		a.gatewayCommand(),
 		a.submitCommand(),
