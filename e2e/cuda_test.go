@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/proofrack/proofrack/shared/attempt/host"
+	program "github.com/proofrack/proofrack/shared/attempt/host"
 )
 
 // A rack whose device is the device library, compiled for the processor: jobs go through NATS, a spill segment, the
@@ -45,8 +45,8 @@ func TestGPUWorkerWithoutADeviceSaysWhyAndEnds(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the worker does not end")
 	}
-	if code := p.cmd.ProcessState.ExitCode(); code != host.ExitNoDevice {
-		t.Errorf("exit code %d, want %d", code, host.ExitNoDevice)
+	if code := p.cmd.ProcessState.ExitCode(); code != program.ExitNoDevice {
+		t.Errorf("exit code %d, want %d", code, program.ExitNoDevice)
 	}
 	if text := p.log.String(); !strings.Contains(text, "no device library") || !strings.Contains(text, "/nowhere/") {
 		t.Errorf("the reason is not told:\n%s", text)
