@@ -52,8 +52,8 @@ func (w *worker) find() ([]prove.Config, error) {
 	return found, nil
 }
 
-// choose gives the GPUs that the device library can drive. Where there are none, auto takes the processor and cuda is an
-// error of kind fault.Device that says why.
+// choose gives the GPUs that the device library can drive. Where there are none, auto takes the processor and cuda is
+// an error of kind fault.Device that says why.
 func (w *worker) choose(choice string, inv gpu.Inventory) ([]prove.Config, error) {
 	found, err := w.drivable(inv)
 	if err == nil || choice == chooseCUDA {

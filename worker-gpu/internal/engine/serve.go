@@ -165,7 +165,8 @@ func (s *server) openDevice(simulate *simdevice.Config) (prover.Device, error) {
 		device = prover.NewCPU(prover.CPUConfig{Workers: s.setup.Workers, Observe: s.observe, Track: s.track})
 	case "cuda":
 		opened, err := cudadevice.Open(cudadevice.Config{
-			Library: s.setup.Library, UUID: s.setup.UUID, MemoryBytes: s.setup.MemoryBytes, Workers: s.setup.Workers, Observe: s.observe,
+			Library: s.setup.Library, UUID: s.setup.UUID, MemoryBytes: s.setup.MemoryBytes, Workers: s.setup.Workers,
+			Observe: s.observe,
 		})
 		if err != nil {
 			return nil, err
