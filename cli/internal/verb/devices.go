@@ -50,6 +50,6 @@ func (a *app) devicesCommand() *cobra.Command {
 			return a.emit(devicesResult{workergpu.Devices(library)}, false)
 		},
 	}
-	c.Flags().StringVar(&library, "library", "", "device library; else the one beside the program, or that the loader finds")
+	c.Flags().StringVar(&library, "library", "", "device library; else one beside the program, or what the loader finds")
 	return c
 }
