@@ -1,8 +1,8 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/proofrack/proofrack/shared/bytesize"
@@ -12,10 +12,9 @@ import (
 )
 
 // trace is what faults leave that a client sees. A means that does nothing leaves none, and then a rack that goes on
-// has shown nothing.
+// has shown nothing. What was noted before strike does not count.
 type trace struct {
-	struck     bool // what comes before is no trace of the fault
-	unanswered int  // looks that the rack did not answer
+	unanswered int // looks that the rack did not answer
 	silent     time.Duration
 	unready    string
 	term       uint64 // when it struck
@@ -39,7 +38,7 @@ type book struct {
 
 // strike has what is seen from now on count.
 func (t *trace) strike(s *seen) {
-	*t = trace{struck: true, books: map[job.Node]book{}}
+	*t = trace{books: map[job.Node]book{}}
 	if s.nodes != nil {
 		t.term = s.nodes.Term
 	}
@@ -50,18 +49,15 @@ func (t *trace) strike(s *seen) {
 }
 
 func (t *trace) lookAtNodes(nodes *wire.NodesReply) {
-	if reason := unready(nodes); reason != "" && t.struck {
+	if reason := unready(nodes); reason != "" {
 		t.unready = reason
 	}
-	if t.struck && nodes.Term > t.term {
+	if nodes.Term > t.term {
 		t.terms = nodes.Term - t.term
 	}
 }
 
 func (t *trace) lookAtBooks(books []wire.LedgerNode) {
-	if !t.struck {
-		return
-	}
 	for i := range books {
 		b := &books[i]
 		before, known := t.books[b.Node]
@@ -78,15 +74,10 @@ func (t *trace) lookAtBooks(books []wire.LedgerNode) {
 }
 
 func (t *trace) lookForJob(id job.ID) {
-	if t.struck {
-		t.gone = fmt.Sprintf("job %s was not known any more", id)
-	}
+	t.gone = fmt.Sprintf("job %s was not known any more", id)
 }
 
 func (t *trace) lookAtRecord(r *job.Record) {
-	if !t.struck {
-		return
-	}
 	for i := range r.Partitions {
 		p := &r.Partitions[i]
 		for k := range p.Attempts {
@@ -113,27 +104,21 @@ func (t *trace) of(name string) string {
 	if t.terms > 0 {
 		term = fmt.Sprintf("the term rose by %d", t.terms)
 	}
-	first := func(texts ...string) string {
-		if i := slices.IndexFunc(texts, func(text string) bool { return text != "" }); i >= 0 {
-			return texts[i]
-		}
-		return ""
-	}
 	switch name {
 	case Worker:
-		return first(t.failed, t.unready)
+		return cmp.Or(t.failed, t.unready)
 	case Pause:
-		return first(t.failed, t.unready, silence, term)
+		return cmp.Or(t.failed, t.unready, silence, term)
 	case Leader:
 		return term
 	case Broker:
-		return first(silence, term, t.unready)
+		return cmp.Or(silence, term, t.unready)
 	case Store:
-		return first(t.lost, t.closed, silence, t.unready)
+		return cmp.Or(t.lost, t.closed, silence, t.unready)
 	case Wipe:
-		return first(t.lost, t.closed)
+		return cmp.Or(t.lost, t.closed)
 	case Spill:
-		return first(t.handoff, t.failed, t.shrunk, t.unready)
+		return cmp.Or(t.handoff, t.failed, t.shrunk, t.unready)
 	}
 	return t.gone // Everything
 }

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -160,12 +161,12 @@ func (t *trial) unfit(ctx context.Context) string {
 // unready says what keeps a rack from being ready; "" for nothing.
 func unready(nodes *wire.NodesReply) string {
 	if !nodes.Ready {
-		return or(nodes.Reason, "it is not ready")
+		return cmp.Or(nodes.Reason, "it is not ready")
 	}
 	for i := range nodes.Nodes {
 		n := &nodes.Nodes[i]
 		if !n.Ready && !n.Cordoned && !n.Draining {
-			return fmt.Sprintf("node %s is not ready: %s", n.Node, or(n.Reason, "no reason is known"))
+			return fmt.Sprintf("node %s is not ready: %s", n.Node, cmp.Or(n.Reason, "no reason is known"))
 		}
 		for _, d := range n.Devices {
 			if d.Quarantined {
@@ -174,13 +175,6 @@ func unready(nodes *wire.NodesReply) string {
 		}
 	}
 	return ""
-}
-
-func or(text, instead string) string {
-	if text == "" {
-		return instead
-	}
-	return text
 }
 
 // connect connects, trying until ctx ends.

@@ -117,9 +117,7 @@ func (w *watch) sample(ctx context.Context) {
 	} else {
 		now := time.Now()
 		w.seen.silent = max(w.seen.silent, now.Sub(w.seen.at))
-		if w.seen.trace.struck {
-			w.seen.trace.silent = max(w.seen.trace.silent, now.Sub(w.seen.at))
-		}
+		w.seen.trace.silent = max(w.seen.trace.silent, now.Sub(w.seen.at))
 		w.seen.at = now
 		w.seen.samples++
 	}

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 type devicesResult struct{ *workergpu.DeviceReport }
 
 func (r devicesResult) human(w io.Writer) {
-	row(w, "driver", "%s", or(r.Driver, "none"))
+	row(w, "driver", "%s", cmp.Or(r.Driver, "none"))
 	if r.DriverRuntime != "" {
 		row(w, "", "serves CUDA %s", r.DriverRuntime)
 	}
@@ -28,7 +29,7 @@ func (r devicesResult) human(w io.Writer) {
 		d := &r.Devices[i]
 		row(w, "device", "%s, %s, %s", d.UUID, d.Name, d.Memory)
 		if d.Capability != "" {
-			row(w, "", "compute capability %s, at %s", d.Capability, or(d.PCI, "an unknown place"))
+			row(w, "", "compute capability %s, at %s", d.Capability, cmp.Or(d.PCI, "an unknown place"))
 		}
 	}
 	if r.Missing != "" {

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (r *doctorResult) add(v verdict, name, fix, format string, args ...any) {
 // broken keeps an error with the remedy that it brings, or else the given one.
 func (r *doctorResult) broken(v verdict, name string, err error, fix string) {
 	report := fault.ReportOf("", err)
-	r.add(v, name, or(report.Hint, fix), "%s", report.Message)
+	r.add(v, name, cmp.Or(report.Hint, fix), "%s", report.Message)
 }
 
 // doctorFlags are the flags of doctor.
@@ -254,7 +255,7 @@ func (r *doctorResult) spill(host *inventory.Host, path string, kind handoff.Kin
 	switch {
 	case kind == handoff.SHM && !inMemory:
 		r.add(verdictAdvice, name, "name a folder in /dev/shm, or mount a tmpfs",
-			"%s is on %s: segments there cost disk traffic", f.Path, or(f.Kind, "a disk"))
+			"%s is on %s: segments there cost disk traffic", f.Path, cmp.Or(f.Kind, "a disk"))
 	case kind == handoff.Disk && inMemory:
 		r.add(verdictFix, name, "name a folder on a disk", "%s is on a tmpfs and would take memory", f.Path)
 	case inMemory && f.PageSize < hugePage:
@@ -269,8 +270,8 @@ func (r *doctorResult) spill(host *inventory.Host, path string, kind handoff.Kin
 		r.broken(verdictFix, name, err, fix)
 		return
 	}
-	r.add(verdictOK, name, "", "%s on %s: %s free of %s, room for %d segments of %s", f.Path, or(f.Kind, "a disk"), f.Free,
-		f.Size, int64(f.Free)/max(1, int64(segment)), segment)
+	r.add(verdictOK, name, "", "%s on %s: %s free of %s, room for %d segments of %s", f.Path, cmp.Or(f.Kind, "a disk"),
+		f.Free, f.Size, int64(f.Free)/max(1, int64(segment)), segment)
 }
 
 // fits asks package handoff whether a segment can be made: in the folder itself if workers have used it, for then
@@ -343,7 +344,7 @@ func (r *doctorResult) driver(host *inventory.Host) {
 	for _, reading := range readings {
 		d := reading.Device
 		if reading.Err != nil {
-			r.broken(verdictFix, name, fmt.Errorf("device %s: %w", or(d.UUID, d.PCI), reading.Err), "reset the device")
+			r.broken(verdictFix, name, fmt.Errorf("device %s: %w", cmp.Or(d.UUID, d.PCI), reading.Err), "reset the device")
 			continue
 		}
 		r.add(verdictOK, name, "", "%s %s: %s, NUMA node %d", d.Name, d.UUID, d.Memory, d.NUMANode)

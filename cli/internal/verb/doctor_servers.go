@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 // nats looks at the servers' limits and clock.
 func (r *doctorResult) nats(ctx context.Context, a *app, flags *doctorFlags) {
 	const name = "nats"
-	server := or(flags.rack.server, os.Getenv("PROOFRACK_SERVER"))
+	server := cmp.Or(flags.rack.server, os.Getenv("PROOFRACK_SERVER"))
 	if server == "" {
 		r.add(verdictInfo, name, "", "not looked at: --server names none")
 		return
@@ -185,7 +186,7 @@ func (r *doctorResult) ledgerStore(ctx context.Context, flags *doctorFlags) {
 		r.broken(verdictFix, name, err, "start the server, or name another one with --redis")
 		return
 	}
-	r.add(verdictOK, name, "", "%s: version %s", flags.redis, or(report.Version, "of the embedded store"))
+	r.add(verdictOK, name, "", "%s: version %s", flags.redis, cmp.Or(report.Version, "of the embedded store"))
 	for _, w := range report.Warnings {
 		text, fix, found := strings.Cut(w, "; ")
 		if !found {

@@ -2,6 +2,7 @@ package verb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -136,7 +137,7 @@ func (a *app) drill(c *cobra.Command, names []string, flags *drillFlags) error {
 	if err != nil {
 		return err
 	}
-	plan := &drillResult{Rack: or(flags.up, flags.rack.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
+	plan := &drillResult{Rack: cmp.Or(flags.up, flags.rack.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
 	for _, s := range steps {
 		plan.Steps = append(plan.Steps, drillStep{
 			Fault: s.Fault, Do: s.Means.Do.Text, Undo: s.Means.Undo.Text, Hold: s.Means.Hold.Seconds(),

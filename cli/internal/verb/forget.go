@@ -9,18 +9,11 @@ import (
 	"github.com/proofrack/proofrack/shared/wire"
 )
 
-// forgetResult is what was released with a node, or of an attempt alone.
-type forgetResult struct {
-	*wire.ForgetReply
-	unbooked bool
-}
+// forgetResult is what was released with a node.
+type forgetResult struct{ *wire.ForgetReply }
 
 func (r *forgetResult) human(w io.Writer) {
 	f := &r.Forgotten
-	if r.unbooked {
-		row(w, "released", "%s of attempt %s on node %s, by your word", f.Held, f.Attempts[0], f.Node)
-		return
-	}
 	row(w, "forgotten", "node %s", f.Node)
 	if len(f.Attempts) > 0 {
 		row(w, "released", "%s of %d attempts, by your word", f.Held, len(f.Attempts))
@@ -51,13 +44,21 @@ func (a *app) forgetCommand() *cobra.Command {
 			if err := r.admin(c.Context(), wire.AdminForget, &request, &reply); err != nil {
 				return err
 			}
-			return a.emit(&forgetResult{&reply, false}, false)
+			return a.emit(&forgetResult{&reply}, false)
 		}),
 	}
 	flags.register(c)
 	c.Flags().BoolVar(&request.Gone, "yes", false, "the machine is gone: release what is booked there")
 	c.Flags().StringVar(&request.Reason, "reason", "", "kept with what was released")
 	return c
+}
+
+// unbookResult is what was released of an attempt.
+type unbookResult struct{ *wire.ForgetReply }
+
+func (r *unbookResult) human(w io.Writer) {
+	f := &r.Forgotten
+	row(w, "released", "%s of attempt %s on node %s, by your word", f.Held, f.Attempts[0], f.Node)
 }
 
 // unbookCommand is part of ledger.
@@ -91,7 +92,7 @@ func (a *app) unbookCommand() *cobra.Command {
 			if err := r.admin(c.Context(), wire.AdminUnbook, &request, &reply); err != nil {
 				return err
 			}
-			return a.emit(&forgetResult{&reply, true}, false)
+			return a.emit(&unbookResult{&reply}, false)
 		}),
 	}
 	flags.register(c)

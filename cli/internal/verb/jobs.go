@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -152,7 +153,7 @@ func printPartition(w io.Writer, index int, p *job.Partition) {
 			at.StartedAt.Local().Format(time.TimeOnly),
 			at.Node,
 			at.Device,
-			or(string(at.Outcome), "running"),
+			cmp.Or(string(at.Outcome), "running"),
 		)
 		if at.EndedAt != nil {
 			text += fmt.Sprintf(" after %.1f s", at.EndedAt.Sub(at.StartedAt).Seconds())

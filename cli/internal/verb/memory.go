@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,8 +36,8 @@ func (r *memoryResult) human(w io.Writer) {
 			booked += " (pinned)"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", oneLine(s.Circuit), oneLine(string(s.Stage)),
-			or(oneLine(s.Kind), "-"), oneLine(string(s.Pool)), sizeText(s.Computed), sizeText(s.P50), sizeText(s.P99), s.Samples,
-			booked, driftText(s))
+			cmp.Or(oneLine(s.Kind), "-"), oneLine(string(s.Pool)), sizeText(s.Computed), sizeText(s.P50), sizeText(s.P99),
+			s.Samples, booked, driftText(s))
 	}
 	if len(r.Speeds) > 0 {
 		fmt.Fprint(table, "\ncircuit\tnode\tdevice\tsynthesis\tdevice taken\tsamples\tlast\n")

@@ -90,8 +90,8 @@ func printNode(w io.Writer, n *wire.NodeView) {
 			"  device %s\t%s\t%s\tproves %s\n",
 			d.Device,
 			text,
-			or(d.Name, d.UUID),
-			or(strings.Join(d.Circuits, ", "), "nothing"),
+			cmp.Or(d.Name, d.UUID),
+			cmp.Or(strings.Join(d.Circuits, ", "), "nothing"),
 		)
 	}
 	for _, pool := range n.Capacity.Pools() {
@@ -352,7 +352,7 @@ func (r *auditResult) human(w io.Writer) {
 		row(w, string(rec.Job), "%s sector %d of %s, tenant %s, ended %s", rec.Circuit, rec.SectorNumber, rec.Miner,
 			rec.Tenant, rec.EndedAt.Local().Format(time.DateTime))
 		row(w, "", "input %s", rec.InputHash)
-		row(w, "", "parameters %s", or(rec.ParamsDigest, "not told"))
+		row(w, "", "parameters %s", cmp.Or(rec.ParamsDigest, "not told"))
 		row(w, "", "proof %s, %d attempts, made by %s", rec.ProofSHA256, rec.AttemptCount, strings.Join(makers(rec), ", "))
 	}
 	if r.More {
@@ -364,7 +364,7 @@ func (r *auditResult) human(w io.Writer) {
 func makers(rec *wire.Audit) (all []string) {
 	for i := range rec.Attempts {
 		at := &rec.Attempts[i]
-		maker := fmt.Sprintf("%s/%s (%s)", at.Node, at.Device, or(oneLine(at.Build), "unknown build"))
+		maker := fmt.Sprintf("%s/%s (%s)", at.Node, at.Device, cmp.Or(oneLine(at.Build), "unknown build"))
 		if !slices.Contains(all, maker) {
 			all = append(all, maker)
 		}

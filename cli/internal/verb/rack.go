@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,15 +67,6 @@ func (f *rackFlags) register(c *cobra.Command) {
 	spanVar(c, &f.timeout, "timeout", answerTimeout, "how long to wait for an answer")
 }
 
-func or(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
 // rack is a connection to one.
 type rack struct {
 	bus     bus.Bus
@@ -97,17 +89,17 @@ const (
 func (f *rackFlags) config(want string) (*natsbus.Config, job.Tenant, error) {
 	settings := natsbus.DefaultConfig()
 	settings.ConnectTimeout = min(settings.ConnectTimeout, max(f.timeout, time.Millisecond))
-	settings.URLs = []string{or(f.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
+	settings.URLs = []string{cmp.Or(f.server, os.Getenv("PROOFRACK_SERVER"), defaultServer)}
 	for server := range strings.SplitSeq(settings.URLs[0], ",") {
 		if !isServer(server) {
 			return nil, "", fail(usage, "write nats://host:port", "--server: %q is no address of a server", secretless(server))
 		}
 	}
-	settings.CredsFile = or(f.creds, os.Getenv("PROOFRACK_CREDS"))
-	settings.CAFile = or(f.ca, os.Getenv("PROOFRACK_CA"))
+	settings.CredsFile = cmp.Or(f.creds, os.Getenv("PROOFRACK_CREDS"))
+	settings.CAFile = cmp.Or(f.ca, os.Getenv("PROOFRACK_CA"))
 	settings.Name = "proofrack-cli"
-	named := or(f.tenant, os.Getenv("PROOFRACK_TENANT"))
-	tenant, err := job.ParseTenant(or(named, string(job.MainTenant)))
+	named := cmp.Or(f.tenant, os.Getenv("PROOFRACK_TENANT"))
+	tenant, err := job.ParseTenant(cmp.Or(named, string(job.MainTenant)))
 	if err != nil {
 		return nil, "", misuse("--tenant: %w", err)
 	}
@@ -219,7 +211,7 @@ func refused(err error) error {
 	case fault.Exhausted:
 		return fail(noRoom, hint, "%w", err)
 	case fault.Transient:
-		return fail(noAnswer, or(hint, "is a coordinator running, and has it time? --timeout waits longer"), "%w", err)
+		return fail(noAnswer, cmp.Or(hint, "is a coordinator running, and has it time? --timeout waits longer"), "%w", err)
 	case fault.Cancelled:
 		if errors.Is(err, context.Canceled) {
 			return err

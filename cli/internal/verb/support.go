@@ -2,6 +2,7 @@ package verb
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -91,7 +92,7 @@ func (a *app) supportCommand() *cobra.Command {
 func (a *app) bundle(ctx context.Context, flags *rackFlags, r *rack, out string) error {
 	now := time.Now().UTC()
 	b := &bundle{result: supportResult{
-		Bundle: or(out, "proofrack-support-"+now.Format("20060102-150405")+".tar.gz"), Build: buildOf(), At: now,
+		Bundle: cmp.Or(out, "proofrack-support-"+now.Format("20060102-150405")+".tar.gz"), Build: buildOf(), At: now,
 		Told: []wire.Program{}, Silent: []wire.Program{}, Missing: map[string]string{},
 	}}
 	if err := b.programs(ctx, r); err != nil {

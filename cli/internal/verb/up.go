@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -211,7 +212,7 @@ func buildOf() string {
 			return s.Value[:min(12, len(s.Value))]
 		}
 	}
-	return or(info.Main.Version, "unknown")
+	return cmp.Or(info.Main.Version, "unknown")
 }
 
 func (p *oneProcess) startNATS(context.Context) error {
