@@ -167,12 +167,16 @@ func (e *Embedded) storeMax() int64 {
 	if e.cfg.StoreMax > 0 {
 		return int64(e.cfg.StoreMax)
 	}
+	return max(int64(storeMaxLeast), int64(e.free()/4*3)) //nolint:gosec // no disk has 2^63 bytes
+}
+
+// free is how many bytes the store's disk has left, 0 when it does not tell.
+func (e *Embedded) free() uint64 {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(e.cfg.Dir, &fs); err != nil {
-		return int64(storeMaxLeast)
+		return 0
 	}
-	free := fs.Bavail * uint64(fs.Bsize)              //nolint:gosec // a block size is positive
-	return max(int64(storeMaxLeast), int64(free/4*3)) //nolint:gosec // no disk has 2^63 bytes
+	return fs.Bavail * uint64(fs.Bsize) //nolint:gosec // a block size is positive
 }
 
 // heal opens the store again after the disk was full (field report B59). The server keeps a stream that once failed to
@@ -210,13 +214,7 @@ func storeError(s *server.Server) string {
 }
 
 // room tells whether the disk takes a few blocks again.
-func (e *Embedded) room() bool {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(e.cfg.Dir, &fs); err != nil {
-		return false
-	}
-	return fs.Bavail*uint64(fs.Bsize) >= 1<<20 //nolint:gosec // a block size is positive
-}
+func (e *Embedded) room() bool { return e.free() >= 1<<20 }
 
 // Stop stops the server; its store stays and can be started again.
 func (e *Embedded) Stop() {
