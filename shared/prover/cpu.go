@@ -35,7 +35,7 @@ type CPU struct {
 	params Params
 	prover *groth16.Prover
 	key    *groth16.PreparedKey
-	watch  *stopwatch // of the proof whose turn it is
+	watch  *Stopwatch // of the proof whose turn it is
 	closed bool
 }
 
@@ -71,7 +71,7 @@ func (d *CPU) Memory(totals r1cs.Position) MemoryProfile {
 }
 
 // acquire waits for the device; release must follow.
-func (d *CPU) acquire(ctx context.Context, watch *stopwatch) error {
+func (d *CPU) acquire(ctx context.Context, watch *Stopwatch) error {
 	select {
 	case <-d.turn:
 	case <-ctx.Done():
@@ -96,7 +96,7 @@ func (d *CPU) release() {
 
 // observe books the time of a stage to the proof whose turn it is.
 func (d *CPU) observe(stage groth16.Stage) func() {
-	end := d.watch.timed(func(t *Timings) *time.Duration { return t.of(stage) })
+	end := d.watch.Timed(func(t *Timings) *time.Duration { return t.of(stage) })
 	if d.config.Observe == nil {
 		return end
 	}
@@ -174,7 +174,7 @@ type cpuPending struct {
 	key     *groth16.PreparedKey
 
 	finished atomic.Bool
-	watch    stopwatch
+	watch    Stopwatch
 }
 
 // Finish adds the sum in G2, assembles and verifies; see Pending.
@@ -200,9 +200,9 @@ func (w *cpuPending) finish(ctx context.Context) (*groth16.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer w.watch.timed(func(t *Timings) *time.Duration { return &t.Verify })()
+	defer w.watch.Timed(func(t *Timings) *time.Duration { return &t.Verify })()
 	return Verified(proof, w.key, w.source)
 }
 
 // Timings are the times so far; see Pending.
-func (w *cpuPending) Timings() Timings { return w.watch.read() }
+func (w *cpuPending) Timings() Timings { return w.watch.Read() }

@@ -7,14 +7,14 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 )
 
-// stopwatch collects the times of one proof; they may be read while it is being made.
-type stopwatch struct {
+// Stopwatch collects the times of one proof; they may be read while it is being made.
+type Stopwatch struct {
 	mu    sync.Mutex
 	times Timings
 }
 
-// timed starts a stage and gives the function that ends it.
-func (w *stopwatch) timed(part func(*Timings) *time.Duration) (end func()) {
+// Timed starts a stage and gives the function that ends it. Of a stage that is not told apart part is nil.
+func (w *Stopwatch) Timed(part func(*Timings) *time.Duration) (end func()) {
 	began := time.Now()
 	return func() {
 		elapsed := time.Since(began)
@@ -26,7 +26,15 @@ func (w *stopwatch) timed(part func(*Timings) *time.Duration) (end func()) {
 	}
 }
 
-func (w *stopwatch) read() Timings {
+// Set takes times that somebody else measured, such as the device.
+func (w *Stopwatch) Set(set func(*Timings)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	set(&w.times)
+}
+
+// Read gives the times so far.
+func (w *Stopwatch) Read() Timings {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.times

@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/proofrack/proofrack/cuda"
 	"github.com/proofrack/proofrack/shared/bytesize"
 	"github.com/proofrack/proofrack/shared/fault"
@@ -17,6 +15,7 @@ import (
 	"github.com/proofrack/proofrack/shared/proof/groth16"
 	"github.com/proofrack/proofrack/shared/proof/srs"
 	"github.com/proofrack/proofrack/shared/prover"
+	"github.com/proofrack/proofrack/worker-gpu/internal/residency"
 )
 
 // loaded is the circuit whose parameters are on the device.
@@ -62,7 +61,7 @@ func (d *Device) load(ctx context.Context, p prover.Params) (_ *loaded, err erro
 		return nil, err
 	}
 	if !p.SRS.Decoded() {
-		if l.decoded, err = d.decode(ctx, p.SRS); err != nil {
+		if l.decoded, err = d.decode(ctx, p.Artifact.CircuitID, p.SRS); err != nil {
 			return nil, err
 		}
 	}
@@ -81,27 +80,21 @@ func (d *Device) load(ctx context.Context, p prover.Params) (_ *loaded, err erro
 const ownImageBytesMax = 4 << 30
 
 // decode makes an image of parameters that were not given as one.
-func (d *Device) decode(ctx context.Context, p *srs.Params) (_ *srs.Params, err error) {
+func (d *Device) decode(ctx context.Context, id string, p *srs.Params) (_ *srs.Params, err error) {
 	size := p.Counts.ImageBytes()
 	if size > ownImageBytesMax {
 		return nil, fault.New(fault.Internal, "parameters of %s are not decoded", bytesize.Bytes(size))
-	}
-	fd, err := unix.MemfdCreate("proofrack-cuda", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fault.As(fault.Exhausted, fmt.Errorf("make image: %w", err))
-	}
-	file := os.NewFile(uintptr(fd), "image")
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := unix.Fallocate(fd, 0, 0, size); err != nil {
-		return nil, fault.As(fault.Exhausted, fmt.Errorf("make image of %s: %w", bytesize.Bytes(size), err))
 	}
 	workers := d.config.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if err := p.WriteImage(ctx, file, workers, nil); err != nil {
+	fill := func(file *os.File) error { return p.WriteImage(ctx, file, workers, nil) }
+	file, release, err := residency.NewImages(nil).Hold(ctx, id, p.Digest, size, fill)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, release()) }() // it stays while it is mapped
 	return srs.OpenImage(file, p.Counts)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +29,7 @@ type pending struct {
 	sums  *groth16.Sums // once they are known
 	lost  error         // why they never will be
 
-	mu    sync.Mutex
-	times prover.Timings
+	watch prover.Stopwatch
 }
 
 func newPending(d *Device, s prover.Source) *pending {
@@ -128,11 +126,11 @@ func (w *pending) note() error {
 		return kind(err)
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	w.mu.Lock()
-	w.times.Quotient = seconds(t.Upload + t.Quotient)
-	w.times.H, w.times.L, w.times.A = seconds(t.H), seconds(t.L), seconds(t.A)
-	w.times.B1, w.times.B2 = seconds(t.B1), seconds(t.B2)
-	w.mu.Unlock()
+	w.watch.Set(func(times *prover.Timings) {
+		times.Quotient = seconds(t.Upload + t.Quotient)
+		times.H, times.L, times.A = seconds(t.H), seconds(t.L), seconds(t.A)
+		times.B1, times.B2 = seconds(t.B1), seconds(t.B2)
+	})
 	if most := w.circuit.plan.PeakBytes; t.PeakBytes > most {
 		return fault.New(fault.Internal, "device took %d bytes, %d were planned", t.PeakBytes, most)
 	}
@@ -172,29 +170,15 @@ func (w *pending) finish(ctx context.Context) (*groth16.Proof, error) {
 		return nil, w.lost
 	}
 	options := append([]groth16.Option{groth16.WithObserver(observe)}, w.device.config.Options...)
-	done := w.timed(func(t *prover.Timings) *time.Duration { return &t.Assemble })
+	done := w.watch.Timed(func(t *prover.Timings) *time.Duration { return &t.Assemble })
 	proof, err := groth16.Assemble(w.circuit.of.SRS.Key, w.sums, options...)
 	done()
 	if err != nil {
 		return nil, err
 	}
-	defer w.timed(func(t *prover.Timings) *time.Duration { return &t.Verify })()
+	defer w.watch.Timed(func(t *prover.Timings) *time.Duration { return &t.Verify })()
 	return prover.Verified(proof, w.circuit.key, w.source)
 }
 
-// timed starts a part and gives the function that ends it.
-func (w *pending) timed(part func(*prover.Timings) *time.Duration) (end func()) {
-	began := time.Now()
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		*part(&w.times) += time.Since(began)
-	}
-}
-
 // Timings are the times so far; see prover.Pending.
-func (w *pending) Timings() prover.Timings {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.times
-}
+func (w *pending) Timings() prover.Timings { return w.watch.Read() }
