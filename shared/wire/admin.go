@@ -187,11 +187,8 @@ type UnbookRequest struct {
 
 // Check implements Body.
 func (r *UnbookRequest) Check() error {
-	if len(r.Reason) > fault.HintBytesMax {
-		return fault.New(fault.Invalid, "reason of %d bytes is over the limit of %d", len(r.Reason), fault.HintBytesMax)
-	}
-	if _, err := job.ParseNode(string(r.Node)); err != nil {
-		return fault.As(fault.Invalid, err)
+	if err := (&ForgetRequest{Node: r.Node, Reason: r.Reason}).Check(); err != nil {
+		return err
 	}
 	_, err := job.ParseAttempt(r.Attempt.String())
 	return fault.As(fault.Invalid, err)
