@@ -12,8 +12,6 @@ import (
 	"github.com/consensys/gnark-crypto/ecc"
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
-	"github.com/consensys/gnark-crypto/utils"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proofrack/proofrack/cuda"
@@ -115,19 +113,21 @@ func makeProof(t *testing.T, seed uint64, rows, inputs, aux int) *made {
 		}
 	}
 	bInputs.set(0)
-	domain := fft.NewDomain(uint64(total))
+	n := bits.Len(uint(total - 1)) // of the domain
 	m.shape = cuda.Shape{
 		Rows: rows, Inputs: inputs, Aux: aux, FullA: len(a.list) - inputs, FullB: len(b.list), FullAux: len(x.list),
-		H: int(domain.Cardinality) - 1, L: aux, A: inputs + aAux.ones(), B: bInputs.ones() + bAux.ones(),
+		H: 1<<n - 1, L: aux, A: inputs + aAux.ones(), B: bInputs.ones() + bAux.ones(),
 	}
 	m.points.AAux, m.points.BAux, m.points.BInputs = aAux, bAux, bInputs
-	m.fill(t, quotient(domain, a.values, b.values), in, x)
+	c := make(fr.Vector, total)
+	c.Mul(a.values, b.values)
+	m.fill(t, libraryQuotient(t, &evaluations{a: a.values, b: b.values, c: c}, n), in, x)
 
 	s := &segment{}
 	m.layout = cuda.Layout{
 		Inputs: place(s, in), A0: place(s, a.low), A1: place(s, a.high), B0: place(s, b.low), AFull: place(s, a.full),
-		BFull: place(s, b.full), X0: place(s, x.low), XFull: place(s, x.full), RankA: place(s, ranks(a.full)),
-		RankB: place(s, ranks(b.full)), RankX: place(s, ranks(x.full)), ListA: place(s, a.list),
+		BFull: place(s, b.full), X0: place(s, x.low), XFull: place(s, x.full), RankA: place(s, rankIndex(a.full)),
+		RankB: place(s, rankIndex(b.full)), RankX: place(s, rankIndex(x.full)), ListA: place(s, a.list),
 		ListB: place(s, b.list), ListX: place(s, x.list),
 	}
 	m.segment = s.bytes
@@ -169,36 +169,6 @@ func (m *made) fill(t *testing.T, h, in []fr.Element, x *vector) {
 	if _, err := m.want.B2.MultiExp(m.points.B2, b, ecc.MultiExpConfig{NbTasks: 1}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// quotient gives the coefficients of (A·B − C)/(x^m − 1), where c is a·b on the domain.
-func quotient(domain *fft.Domain, aValues, bValues []fr.Element) []fr.Element {
-	m := int(domain.Cardinality)
-	onCoset := func(values func(i int) fr.Element) []fr.Element {
-		x := make([]fr.Element, m)
-		for i := range aValues {
-			x[i] = values(i)
-		}
-		domain.FFTInverse(x, fft.DIF)
-		domain.FFT(x, fft.DIT, fft.OnCoset())
-		return x
-	}
-	a := onCoset(func(i int) fr.Element { return aValues[i] })
-	b := onCoset(func(i int) fr.Element { return bValues[i] })
-	c := onCoset(func(i int) fr.Element { return *new(fr.Element).Mul(&aValues[i], &bValues[i]) })
-	var z fr.Element // x^m − 1 is the same on the whole coset
-	z.Set(&domain.FrMultiplicativeGen)
-	for range bits.TrailingZeros(uint(m)) {
-		z.Square(&z)
-	}
-	one := fr.One()
-	z.Sub(&z, &one).Inverse(&z)
-	for i := range a {
-		a[i].Mul(&a[i], &b[i]).Sub(&a[i], &c[i]).Mul(&a[i], &z)
-	}
-	domain.FFTInverse(a, fft.DIF, fft.OnCoset())
-	utils.BitReverse(a)
-	return a
 }
 
 func openLibrary(t *testing.T) *cuda.Library {

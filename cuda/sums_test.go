@@ -3,7 +3,6 @@ package cuda_test
 import (
 	"fmt"
 	"math/big"
-	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -64,22 +63,9 @@ func (c sumCase) arguments(points, out any) []any {
 		indices = none
 	}
 	return []any{
-		c.scalars, indices, len(c.scalars), points, c.points, c.ones, c.density, ranks(c.density), 2 * len(c.ones),
+		c.scalars, indices, len(c.scalars), points, c.points, c.ones, c.density, rankIndex(c.density), 2 * len(c.ones),
 		c.first, c.window, c.pass, c.lanes, c.chunk, out,
 	}
-}
-
-// ranks is the rank index of a plane.
-func ranks(plane []uint64) []uint32 {
-	var index []uint32
-	n := uint32(0)
-	for i, w := range plane {
-		if i%64 == 0 {
-			index = append(index, n)
-		}
-		n += uint32(bits.OnesCount64(w))
-	}
-	return index
 }
 
 func (c sumCase) check(t *testing.T, lib *entry.Library, g1 []bls12381.G1Affine, g2 []bls12381.G2Affine) {
@@ -230,7 +216,7 @@ func TestAlignmentLeavesOutVariablesWithoutAPoint(t *testing.T) {
 			}
 		}
 		got := make([]uint32, len(want))
-		err := lib.Call("prcuda_test_align", full, ranks(full), density, ranks(density), 2*words, 11, got, len(got))
+		err := lib.Call("prcuda_test_align", full, rankIndex(full), density, rankIndex(density), 2*words, 11, got, len(got))
 		if err != nil {
 			t.Fatal(err)
 		}

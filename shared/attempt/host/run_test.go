@@ -47,17 +47,24 @@ func (f *firsts) Send(ctx context.Context, m bus.Message) error {
 	return f.Bus.Send(ctx, m)
 }
 
-// Orders are sent once, and whoever sends one has heard a beat: a process listens before it beats.
-func TestAProcessListensBeforeItBeats(t *testing.T) {
-	t.Parallel()
-	memory := membus.New(membus.Config{}).Connect(bus.Events{})
-	defer memory.Close()
-	err := memory.Setup(t.Context(), bus.Topology{
+// jobsBus is a bus with the bucket that workers wait for.
+func jobsBus(t *testing.T) bus.Bus {
+	t.Helper()
+	b := membus.New(membus.Config{}).Connect(bus.Events{})
+	t.Cleanup(b.Close)
+	err := b.Setup(t.Context(), bus.Topology{
 		Buckets: []bus.Bucket{{Name: wire.BucketJobs, BytesMax: bytesize.MiB}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// Orders are sent once, and whoever sends one has heard a beat: a process listens before it beats.
+func TestAProcessListensBeforeItBeats(t *testing.T) {
+	t.Parallel()
+	memory := jobsBus(t)
 	f := &firsts{Bus: memory, beat: make(chan struct{}, 1)}
 	c := DefaultConfig()
 	c.Node, c.Role, c.Spill.Path = "n1", wire.RoleSynth, t.TempDir()
@@ -118,14 +125,7 @@ func (l *leaving) Send(ctx context.Context, m bus.Message) error {
 // B62: the beats of an outage are lost. Coordinators hear of a worker when it is back, not a heartbeat later.
 func TestB62WorkerBeatsWhenTheBusIsBack(t *testing.T) {
 	t.Parallel()
-	memory := membus.New(membus.Config{}).Connect(bus.Events{})
-	defer memory.Close()
-	err := memory.Setup(t.Context(), bus.Topology{
-		Buckets: []bus.Bucket{{Name: wire.BucketJobs, BytesMax: bytesize.MiB}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := jobsBus(t)
 	b := &leaving{Bus: memory, asked: make(chan struct{}, 1), beats: make(chan struct{}, 100)}
 	c := DefaultConfig()
 	c.Node, c.Role, c.Spill.Path = "n1", wire.RoleSynth, t.TempDir()
