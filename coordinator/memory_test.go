@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -148,7 +149,9 @@ func TestAPinOutlivesItsLeader(t *testing.T) {
 	second := w.start()
 	w.leads()
 	want := computed[ledger.PoolRAM] + scratchBytes
-	w.until("the next leader has read it", func() bool { return len(memory(w, &wire.MemoryRequest{}).Sizes) > 0 })
+	w.until("the next leader has read it", func() bool {
+		return slices.ContainsFunc(memory(w, &wire.MemoryRequest{}).Sizes, func(s wire.MemorySize) bool { return s.Pinned })
+	})
 	if got := m.books()[ledger.PoolRAM]; got != want {
 		t.Errorf("the next leader books %s, not %s", got, want)
 	}
@@ -177,6 +180,21 @@ func TestAPinOutlivesItsLeader(t *testing.T) {
 		}
 	}
 	second.stop()
+}
+
+// A pin does not wait for what earlier leaders learned to be read on a tick: it is read for it.
+func TestAPinIsTakenAsSoonAsThereIsALeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *coordinator.Config) { c.Times.Tick = time.Hour })
+	w.start()
+	w.node("n1", 4, nil)
+	reply := memory(w, &wire.MemoryRequest{
+		Do: wire.MemoryPin, Circuit: toy.Circuit().ID(), Stage: job.Synthesizing,
+		Pool: ledger.PoolRAM, Bytes: 2 * scratchBytes,
+	})
+	if reply.Fault != nil {
+		t.Fatal(reply.Fault)
+	}
 }
 
 // memory.margin, memory.drift_max and memory.slack: what a measured peak leads to (invariant 10).

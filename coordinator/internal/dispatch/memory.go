@@ -85,19 +85,16 @@ func (l *Leader) sizesConfig() sizes.Config {
 // writeLearned stores what was learned, with a change that the scheduler gets to know only when it is stored. It runs
 // in its lane.
 func (l *Leader) writeLearned(ctx context.Context, change *scheduler.SizePinned) error {
-	var table *sizes.Table
-	var stored *store.Learned
-	if err := l.Ask(ctx, func() {
-		table = l.core.Sizes()
-		if l.learned.stored != nil {
-			known := *l.learned.stored
-			stored = &known
-		}
-	}); err != nil {
+	table, stored, err := l.knownSizes(ctx)
+	if err == nil && stored == nil { // asked for a pin early in the reign, or others wrote
+		l.readLearned(ctx)
+		table, stored, err = l.knownSizes(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	changes := table.Changes()
-	err := l.writeTable(ctx, table, stored, change)
+	err = l.writeTable(ctx, table, stored, change)
 	l.inbox.post(func() {
 		l.learned.underWay = false
 		switch {
@@ -111,6 +108,18 @@ func (l *Leader) writeLearned(ctx context.Context, change *scheduler.SizePinned)
 		}
 	})
 	return err
+}
+
+// knownSizes returns a copy of the scheduler's table, and of what is stored: nil when that is not read yet.
+func (l *Leader) knownSizes(ctx context.Context) (table *sizes.Table, stored *store.Learned, err error) {
+	err = l.Ask(ctx, func() {
+		table = l.core.Sizes()
+		if l.learned.stored != nil {
+			known := *l.learned.stored
+			stored = &known
+		}
+	})
+	return table, stored, err
 }
 
 // errTable marks what the table itself refuses.
