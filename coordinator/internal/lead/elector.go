@@ -278,6 +278,16 @@ func (e *Elector) reign(ctx context.Context, r Reign, sentAt time.Time, work fun
 	defer deadline.stop()
 	renew := time.NewTicker(e.cfg.Lease / 4)
 	defer renew.Stop()
+	lastTry := func(late time.Duration) {
+		sentAt := time.Now()
+		if err := e.renew(workCtx, r); err != nil {
+			end(errors.Join(expired, err))
+			return
+		}
+		deadline.set(sentAt.Add(e.cfg.Lease))
+		e.log.Warn().Dur("stood_still", late).Uint64("term", r.Term).
+			Msg("this host stood still for longer than the lease; nobody else has taken the lead, it goes on")
+	}
 	var rival rival
 	for {
 		select {
@@ -298,15 +308,14 @@ func (e *Elector) reign(ctx context.Context, r Reign, sentAt time.Time, work fun
 			}
 			return cause
 		case late := <-deadline.late:
-			sentAt := time.Now()
-			if err := e.renew(workCtx, r); err != nil {
-				end(errors.Join(expired, err))
-				continue
-			}
-			deadline.set(sentAt.Add(e.cfg.Lease))
-			e.log.Warn().Dur("stood_still", late).Uint64("term", r.Term).
-				Msg("this host stood still for longer than the lease; nobody else has taken the lead, it goes on")
+			lastTry(late)
 		case <-renew.C:
+			select {
+			case late := <-deadline.late: // goes first: each renewal without an answer takes a while
+				lastTry(late)
+				continue
+			default:
+			}
 			sentAt := time.Now()
 			switch err := e.renew(workCtx, r); {
 			case err == nil:
