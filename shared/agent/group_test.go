@@ -27,7 +27,10 @@ func TestB88BookOfAGroup(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	binary, content := filepath.Join(base, "agent.test"), []byte(nil)
 	if content, err = os.ReadFile(os.Args[0]); err == nil {
-		err = errors.Join(os.WriteFile(binary, content, 0o755), os.Chmod(base, os.ModeSticky|0o777))
+		syscall.ForkLock.RLock() // a child that is forked meanwhile would keep the file open for writing: "text file busy"
+		err = os.WriteFile(binary, content, 0o755)
+		syscall.ForkLock.RUnlock()
+		err = errors.Join(err, os.Chmod(base, os.ModeSticky|0o777))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -292,7 +292,10 @@ func publicBinary(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	path := filepath.Join(folder, "handoff.test")
-	if err := errors.Join(os.WriteFile(path, content, 0o755), os.Chmod(folder, 0o755)); err != nil {
+	syscall.ForkLock.RLock() // a child that is forked meanwhile would keep the file open for writing: "text file busy"
+	err = os.WriteFile(path, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err := errors.Join(err, os.Chmod(folder, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return path
