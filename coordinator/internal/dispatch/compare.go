@@ -68,6 +68,7 @@ func (l *Leader) facts(a job.Attempt, t *track, n *seenNode, now time.Time) reco
 	}
 	if owner {
 		f.Stage = j.Record.Partitions[a.Partition].Stage
+		f.Overdue = f.Stage == job.Proved && now.After(l.holdUntil) && l.overdue(t, now)
 	}
 	return f
 }

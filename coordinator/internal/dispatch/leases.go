@@ -60,13 +60,18 @@ func (l *Leader) alive(r *job.Record, a job.Attempt, t *track, now time.Time) bo
 	case job.Sealed:
 		return beats(&n, wire.RoleGPU, p.Device, now, recent)
 	case job.Proved:
-		if t.provedAt.IsZero() {
-			t.provedAt = now // the record has it by the clock of another one, or as this one was set then
-		}
-		return now.Sub(t.provedAt) < provedLeases*l.cfg.Lease
+		return !l.overdue(t, now)
 	case job.Synthesizing, job.Proving, job.Waiting, job.Verified, job.StageFailed, job.StageStopped:
 	}
 	return false
+}
+
+// overdue tells of an attempt that is proved whether that was longer ago than its result may take to the record.
+func (l *Leader) overdue(t *track, now time.Time) bool {
+	if t.provedAt.IsZero() {
+		t.provedAt = now // the record has it by the clock of another one, or as this one was set then
+	}
+	return now.Sub(t.provedAt) >= provedLeases*l.cfg.Lease
 }
 
 // beats tells whether a process of a role, one with the device if one is named, has beaten lately.

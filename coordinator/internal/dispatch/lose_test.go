@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proofrack/proofrack/coordinator/internal/dispatch"
 	"github.com/proofrack/proofrack/shared/bus"
 	"github.com/proofrack/proofrack/shared/fault"
 	"github.com/proofrack/proofrack/shared/job"
+	"github.com/proofrack/proofrack/shared/wire"
 )
 
 // given waits until the only partition of a new job is given to the node.
@@ -79,6 +81,36 @@ func TestAnAttemptThatEndedMeanwhileIsNotCountedAsLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Its worker says that it is proved, gives its bytes back, and dies before the result is out: nothing is booked any
+// more whose lease could end, and all the same the partition is given to another attempt.
+func TestAProvedAttemptWhoseResultNeverComesIsLost(t *testing.T) {
+	t.Parallel()
+	leading(t, func(r *reign) {
+		a := r.given()
+		for _, report := range []*wire.Report{
+			{Attempt: a, Node: "n1", Stage: job.Proved}, {Attempt: a, Node: "n1", Freed: true},
+		} {
+			data, err := wire.Encode(report)
+			r.check(err)
+			r.check(r.bus.Send(r.t.Context(), bus.Message{Subject: wire.ReportSubject("n1"), Data: data}))
+			r.pass(time.Second)
+		}
+		fence := func() uint64 {
+			j, _ := r.store.Get(a.Job)
+			return uint64(j.Record.Partitions[0].Fence)
+		}
+		cfg := dispatch.DefaultConfig()
+		r.pass(3 * cfg.Lease)
+		if j, _ := r.store.Get(a.Job); j.Record.Partitions[0].Stage != job.Proved || fence() != uint64(a.Fence) {
+			r.t.Fatalf("while its result may be on the way it is %s by fence %d", j.Record.Partitions[0].Stage, fence())
+		}
+		r.pass(3 * cfg.Lease)
+		if fence() == uint64(a.Fence) {
+			r.t.Error("nobody else got the partition")
+		}
+	})
 }
 
 // deafBus is a server whose answer to one change of a record gets lost, once that is asked for.

@@ -14,6 +14,8 @@ type Facts struct {
 	NodeGone bool
 	// Held tells that the node's own book has it, Complete that this book is whole, Live that a worker names it.
 	Held, Complete, Live bool
+	// Overdue tells that it was proved longer ago than a result takes to the record.
+	Overdue bool
 	// UnderWay tells that something about it is being done right now.
 	UnderWay bool
 }
@@ -63,6 +65,8 @@ func judgeOwner(f Facts) Repair {
 		return HandBack
 	case f.Stage == job.Proved && known && !f.Held && f.Complete:
 		return Release
+	case f.Stage == job.Proved && !f.Granted && !f.Held && f.Overdue:
+		return Lose // its bytes came back, so no lease will end for it
 	case f.Stage == job.Proved, known:
 		return None
 	case f.Held:

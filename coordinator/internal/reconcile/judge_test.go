@@ -38,16 +38,21 @@ func TestTheTableOfTruths(t *testing.T) {
 		},
 		"result on its way, bytes back": {open(facts{Owner: true, Stage: proved, Granted: true}), reconcile.Release},
 		"result on its way":             {open(facts{Owner: true, Stage: proved}), none},
-		"node gone, lease runs":         {facts{Owner: true, Stage: proving, Granted: true, NodeGone: true}, none},
-		"node gone, ledger forgot":      {facts{Owner: true, Stage: proving, NodeGone: true}, reconcile.Lose},
-		"ledger not declared yet":       {facts{Owner: true, Stage: reserved, Complete: true}, none},
-		"B48 reserved without record":   {open(facts{Granted: true}), reconcile.Release},
-		"B34 stale attempt runs":        {open(facts{Granted: true, Live: true}), reconcile.Cancel},
-		"stale attempt holds bytes":     {open(facts{Granted: true, Held: true}), reconcile.Cancel},
-		"stale, book unreadable":        {facts{Granted: true, BookOpen: true}, none},
-		"stale on a node that is gone":  {facts{Granted: true, Held: true, NodeGone: true}, none},
-		"nothing anywhere":              {open(facts{}), none},
-		"under way":                     {open(facts{Granted: true, UnderWay: true}), none},
+		"result overdue, bytes back":    {open(facts{Owner: true, Stage: proved, Overdue: true}), reconcile.Lose},
+		"result overdue, lease runs": {
+			open(facts{Owner: true, Stage: proved, Overdue: true, Granted: true, Held: true}), none,
+		},
+		"result overdue, but held":     {open(facts{Owner: true, Stage: proved, Overdue: true, Held: true}), none},
+		"node gone, lease runs":        {facts{Owner: true, Stage: proving, Granted: true, NodeGone: true}, none},
+		"node gone, ledger forgot":     {facts{Owner: true, Stage: proving, NodeGone: true}, reconcile.Lose},
+		"ledger not declared yet":      {facts{Owner: true, Stage: reserved, Complete: true}, none},
+		"B48 reserved without record":  {open(facts{Granted: true}), reconcile.Release},
+		"B34 stale attempt runs":       {open(facts{Granted: true, Live: true}), reconcile.Cancel},
+		"stale attempt holds bytes":    {open(facts{Granted: true, Held: true}), reconcile.Cancel},
+		"stale, book unreadable":       {facts{Granted: true, BookOpen: true}, none},
+		"stale on a node that is gone": {facts{Granted: true, Held: true, NodeGone: true}, none},
+		"nothing anywhere":             {open(facts{}), none},
+		"under way":                    {open(facts{Granted: true, UnderWay: true}), none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +71,7 @@ func TestNothingIsReleasedWhileTheNodeMayHoldIt(t *testing.T) {
 		f := reconcile.Facts{
 			Owner: flag("owner"), Granted: flag("granted"), BookOpen: flag("open"), NodeGone: flag("gone"),
 			Held: flag("held"), Complete: flag("complete"), Live: flag("live"), UnderWay: flag("underway"),
+			Overdue: flag("overdue"),
 			Stage: rapid.SampledFrom([]job.Stage{
 				job.Reserved, job.Synthesizing, job.Sealed, job.Proving, job.Proved,
 			}).Draw(t, "stage"),
