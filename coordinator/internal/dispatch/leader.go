@@ -160,10 +160,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	now := time.Now()
 	l.holdUntil, l.sweptAt, l.began = now.Add(l.cfg.Lease), now, now
 	l.reportsBefore = l.parts.Nodes.Reports()
-	l.beginLedger()
-	for _, n := range l.parts.Nodes.Nodes() { // what came before the reign proves nothing
-		l.askReport(n.Node)
-	}
+	l.beginLedger() // whose books are read first: a report from before that proves nothing
 	ticker := time.NewTicker(l.cfg.Tick)
 	defer ticker.Stop()
 	for {
