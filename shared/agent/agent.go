@@ -295,7 +295,7 @@ func (a *Agent) Report(ctx context.Context) (*wire.HostReport, error) {
 		return nil, err
 	}
 	r := &wire.HostReport{
-		Capacity: capacity, BookComplete: listing.Complete, Assets: listing.Assets,
+		Capacity: capacity, BookComplete: listing.Complete, Assets: listing.Assets, Freed: listing.Freed,
 		FreeSHMBytes: free[handoff.SHM], FreeDiskBytes: free[handoff.Disk], At: time.Now(),
 	}
 	for _, e := range listing.Entries {

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/proofrack/proofrack/shared/agent"
@@ -92,5 +93,24 @@ func TestShrunkAttemptOfADeadWorkerIsBookedNoMore(t *testing.T) {
 	}
 	if err := again(attempt(2, 0, 1)); err != nil {
 		t.Errorf("one that had given nothing back: %v", err)
+	}
+}
+
+// A leader that begins tells by it what has ended from what may still begin.
+func TestReportNamesWhatEndedHere(t *testing.T) {
+	t.Parallel()
+	n, a, ctx := newNode(t), attempt(1, 0, 1), t.Context()
+	if err := n.mustAdmit(t, a, gib(1)).Free(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	list, err := n.book.List(ctx)
+	if err != nil || len(list.Entries) != 0 || !slices.Equal(list.Freed, []job.Attempt{a}) {
+		t.Errorf("after it ended: %+v, %v", list, err)
+	}
+	if _, err := n.book.Mend(ctx, func(context.Context, job.Attempt) (bool, error) { return false, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = n.book.List(ctx); err != nil || len(list.Freed) != 0 {
+		t.Errorf("after its record said so: %+v, %v", list, err)
 	}
 }

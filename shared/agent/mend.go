@@ -26,6 +26,8 @@ type Entry struct {
 type Listing struct {
 	Entries []Entry // sorted by attempt
 	Assets  []ledger.Asset
+	// Freed are attempts that ended here and whose records do not say so yet, as far as this was seen.
+	Freed []job.Attempt
 	// Complete is false when entries could not be read: then an attempt that is not listed may hold bytes all the same.
 	Complete bool
 }
@@ -46,6 +48,7 @@ func (b *Book) List(ctx context.Context) (Listing, error) {
 		for _, a := range c.assets {
 			l.Assets = append(l.Assets, a)
 		}
+		l.Freed = c.freed
 		return nil
 	})
 	if err != nil {
@@ -53,6 +56,7 @@ func (b *Book) List(ctx context.Context) (Listing, error) {
 	}
 	slices.SortFunc(l.Entries, func(x, y Entry) int { return compareText(x.Attempt.String(), y.Attempt.String()) })
 	slices.SortFunc(l.Assets, func(x, y ledger.Asset) int { return compareText(assetFile(x), assetFile(y)) })
+	slices.SortFunc(l.Freed, func(x, y job.Attempt) int { return compareText(x.String(), y.String()) })
 	return l, nil
 }
 

@@ -148,8 +148,11 @@ type HostReport struct {
 	Capacity ledger.Amounts `json:"capacity"`
 	Book     []Booking      `json:"book,omitempty"`
 	// BookComplete is false when the book could not be read as a whole: then a missing attempt proves nothing.
-	BookComplete bool           `json:"book_complete"`
-	Assets       []ledger.Asset `json:"assets,omitempty"`
+	BookComplete bool `json:"book_complete"`
+	// Freed are attempts that ended on the host and whose records do not say so yet, as far as it has seen: they hold
+	// nothing and begin nothing there any more. It may lack some.
+	Freed  []job.Attempt  `json:"freed,omitempty"`
+	Assets []ledger.Asset `json:"assets,omitempty"`
 	// FreeSHMBytes and FreeDiskBytes are segments that wait to be reused, in memory and on disk. Version 1 had the first
 	// field alone, took it for memory, and put the sum in it.
 	FreeSHMBytes  bytesize.Bytes `json:"free_segment_bytes,omitempty"`

@@ -80,7 +80,8 @@ func bodies() map[string]wire.Body {
 			Synth: []wire.SynthCircuit{{Circuit: "toy", SegmentBytes: 1 << 20, ScratchBytes: 2 << 20, ArtifactBytes: 3}},
 			Host: &wire.HostReport{
 				Capacity: amounts, BookComplete: true, FreeSHMBytes: 4096, FreeDiskBytes: 8192, At: at,
-				Book: []wire.Booking{{Attempt: attempt, Amounts: amounts, Stage: job.Proving, Alive: true}},
+				Book:  []wire.Booking{{Attempt: attempt, Amounts: amounts, Stage: job.Proving, Alive: true}},
+				Freed: []job.Attempt{attempt},
 			},
 			Flight: []flight.Report{{
 				Process: "gpu", LiveBytes: 1, HighBytes: 2, Pending: 3, Waiting: 4, RSSBytes: 5, BeyondBytes: 6, Defects: 7,

@@ -33,6 +33,7 @@ type tight struct {
 
 	books *memledger.Store
 	stop  func()
+	freed []job.Attempt // on the node, whose records need not say so yet
 }
 
 // onTight runs a test on it in virtual time, without a leader.
@@ -92,7 +93,7 @@ func (r *tight) report() {
 			b.Synth = []wire.SynthCircuit{{Circuit: toy.Circuit().ID(), SegmentBytes: bytesize.MiB, ScratchBytes: bytesize.MiB}}
 			b.Host = &wire.HostReport{
 				Capacity: ledger.Amounts{ledger.PoolRAM: 2 * bytesize.MiB, ledger.PoolSHM: bytesize.MiB}, BookComplete: true,
-				At: time.Now(),
+				At: time.Now(), Freed: r.freed,
 			}
 		} else {
 			b.Devices = []wire.DeviceState{{
@@ -143,6 +144,53 @@ func TestWhatMayStillBeginIsCountedWhenALostBookIsOpened(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Invariant 1 when the leader is lost: what has ended on its node gave its bytes to the next one, while its record says
+// that it runs, since the result has yet to be looked at. The next leader does not count it again.
+func TestWhatHasEndedOnItsNodeIsNotCountedByTheNextLeader(t *testing.T) {
+	t.Parallel()
+	onTight(t, func(r *tight) {
+		r.lead(1)
+		pass := func() {
+			for range 10 {
+				r.report()
+				time.Sleep(time.Second)
+			}
+		}
+		pass()
+		id := r.submit(2)
+		pass()
+		j, _ := r.store.Get(id)
+		for i := range j.Record.Partitions {
+			if j.Record.Partitions[i].Stage == job.Reserved {
+				r.freed = append(r.freed, j.Record.Attempt(i))
+			}
+		}
+		if len(r.freed) != 1 {
+			t.Fatalf("given at first: %v", r.freed)
+		}
+		for _, report := range []*wire.Report{
+			{Attempt: r.freed[0], Node: "n1", Stage: job.Proving}, {Attempt: r.freed[0], Node: "n1", Freed: true},
+		} {
+			data, err := wire.Encode(report)
+			r.check(err)
+			r.check(r.bus.Send(t.Context(), bus.Message{Subject: wire.ReportSubject("n1"), Data: data}))
+			time.Sleep(time.Second)
+		}
+		r.stop()
+		r.lead(2)
+		pass()
+		defer r.stop()
+		if stages, _ := r.stages(id); stages[job.Reserved] != 1 || stages[job.Proving] != 1 {
+			t.Fatalf("before the results came: %v", stages)
+		}
+		read, err := r.books.Open().Node(t.Context(), "n1")
+		r.check(err)
+		if len(read.Entries) != 1 || read.Entries[0].Attempt == r.freed[0] {
+			t.Errorf("booked on a node on which one fits: %v", read.Entries)
+		}
+	})
 }
 
 // A leader that begins grants nothing by reports that came before its reign: other leaders may have granted and

@@ -9,10 +9,14 @@ import (
 )
 
 // claims are the attempts that own their partitions on a node, or may in a moment, and that its report does not show:
-// their tasks are out. If the ledger lost them nothing else speaks for their bytes. One whose bytes nobody knows is
-// handed back first; not ok means that this is under way.
+// their tasks are out. If the ledger lost them nothing else speaks for their bytes. Those that ended on the node are
+// none: their results are on the way, and their bytes may be another's by now. One whose bytes nobody knows is handed
+// back first; not ok means that this is under way.
 func (l *Leader) claims(n *rack.Node, b *book) (claims []ledger.Reservation, ok bool) {
-	held := map[job.Attempt]bool{}
+	held := map[job.Attempt]bool{} // or held no more
+	for _, a := range n.Host.Report.Freed {
+		held[a] = true
+	}
 	for _, booking := range n.Host.Report.Book {
 		held[booking.Attempt] = true
 	}

@@ -333,6 +333,7 @@ func (h *host) report() *wire.HostReport {
 			Attempt: a, Amounts: b.amounts.Clone(), Stage: b.stage, Alive: b.handed && b.sealed || h.lives(b.owner),
 		})
 	}
+	report.Freed = slices.SortedFunc(maps.Keys(h.freed), byAttempt)
 	return report
 }
 
